@@ -1,0 +1,70 @@
+// Elementwise kernels on an activation of BN-Inception.
+#include <benchmark/benchmark.h>
+
+#include "bench/rates.h"
+
+namespace gle::bench {
+
+namespace {
+
+// Runs `kernel(backend, x, y, z)`; `passes` is how many of these it must read or write.
+template <class Kernel>
+void run(benchmark::State& state, double passes, Kernel kernel) {
+  Backend& b = backend();
+  const Shape shape{32, state.range(0), state.range(0), state.range(1)};
+  const Tensor x = random_tensor(b, shape, 1);
+  const Tensor y = random_tensor(b, shape, 2);
+  const Tensor z = random_tensor(b, shape, 3);
+  for (auto _ : state) {
+    kernel(b, x, y, z);
+  }
+  report(state, 0, passes * bytes_of_floats({x.elements()}));
+}
+
+void fill(benchmark::State& state) {
+  run(state, 1, [](Backend& b, const Tensor& x, const Tensor&, const Tensor&) { b.fill(1.0F, x); });
+}
+void add(benchmark::State& state) {
+  run(state, 3, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor& z) { b.add(x, y, z); });
+}
+void scale(benchmark::State& state) {
+  run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) { b.scale(2.0F, x, {y}); });
+}
+void activation_forward(benchmark::State& state) {
+  run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) { b.activation_forward(x, kRelu, y); });
+}
+void activation_backward(benchmark::State& state) {
+  run(state, 3,
+      [](Backend& b, const Tensor& x, const Tensor& y, const Tensor& z) { b.activation_backward(x, kRelu, y, {z}); });
+}
+void dropout(benchmark::State& state) {
+  run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) {
+    b.dropout(x, 0.5F, {.seed = 1, .stream = 2}, {y});
+  });
+}
+void all_finite(benchmark::State& state) {
+  run(state, 1,
+      [](Backend& b, const Tensor& x, const Tensor&, const Tensor&) { benchmark::DoNotOptimize(b.all_finite(x)); });
+}
+void column_sums(benchmark::State& state) {
+  run(state, 1, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) {
+    b.column_sums(x, {y.reshaped({1, y.elements()}).slice(0, x.channels())});
+  });
+}
+
+void shapes(benchmark::internal::Benchmark* bench) {
+  bench->Args({57, 192})->Args({14, 160})->Unit(benchmark::kMicrosecond)->UseRealTime();
+}
+
+BENCHMARK(fill)->Apply(shapes);
+BENCHMARK(add)->Apply(shapes);
+BENCHMARK(scale)->Apply(shapes);
+BENCHMARK(activation_forward)->Apply(shapes);
+BENCHMARK(activation_backward)->Apply(shapes);
+BENCHMARK(dropout)->Apply(shapes);
+BENCHMARK(all_finite)->Apply(shapes);
+BENCHMARK(column_sums)->Apply(shapes);
+
+}  // namespace
+
+}  // namespace gle::bench

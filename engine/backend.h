@@ -1,0 +1,137 @@
+#pragma once
+
+#include <span>
+
+#include "engine/device.h"
+#include "engine/memory/caching_allocator.h"
+#include "engine/memory/workspace.h"
+#include "engine/options.h"
+#include "engine/packed_weights.h"
+#include "engine/tensor.h"
+
+namespace gle {
+
+// THE list of kernels. Every backend defines each in a file named after it. A kernel trusts its arguments (the ops in
+// layers/ check them), takes inputs first and outputs last, allocates nothing but the leased workspace, and writes
+// every element of its outputs. Tensors are float NHWC with a channel pitch unless the contract says otherwise;
+// "dense" means without one. `(=)` is = or += as the target's mode says. A target without a tensor is left out.
+//
+// Letters: N images, H W input pixels, C input channels, K output channels, R S kernel, P Q output pixels.
+class Backend {
+ public:
+  virtual ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  Device device() const { return device_; }
+  CachingAllocator& allocator() { return allocator_; }
+  Workspace& workspace() { return workspace_; }
+  Tensor new_tensor(const char* purpose, const Shape& shape, DType type = DType::f32);
+
+  // What runs the kernels, for logs and reports: "cpu, avx512, 2 threads, onednn 2.6.3".
+  virtual const char* description() const = 0;
+
+  // -- transfer (copy.cpp) ------------------------------------------------------------------------------------------
+  // Host memory, in row order without pitch, to and from a tensor of any type. Done when they return.
+  virtual void upload(const void* host, const Tensor& to) = 0;
+  virtual void download(const Tensor& from, void* host) = 0;
+  virtual void synchronise() = 0;
+
+  // -- elementwise (elementwise.cpp) --------------------------------------------------------------------------------
+  virtual void fill(float value, const Tensor& y) = 0;
+  virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
+  // y (=) factor * x
+  virtual void scale(float factor, const Tensor& x, const GradTarget& y) = 0;
+  virtual void activation_forward(const Tensor& x, Activation f, const Tensor& y) = 0;
+  // dx (=) dy * f'(x), where y = f(x) is what is left of x.
+  virtual void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) = 0;
+  // y (=) x * m / (1 - probability), m = 0 with that probability, else 1: element i (counted without pitch) is dropped
+  // if uniform(key, i) < probability. Its own backward.
+  virtual void dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) = 0;
+  virtual bool all_finite(const Tensor& x) = 0;
+
+  // -- rows (rows.cpp): a row is the channels of one pixel ----------------------------------------------------------
+  // sums[C] (=) sum of x over rows
+  virtual void column_sums(const Tensor& x, const GradTarget& sums) = 0;
+  // y (=) x - mean of the row. Its own backward.
+  virtual void centre_rows(const Tensor& x, const GradTarget& y) = 0;
+  // y = x / max(|x|, 1e-12) + beta * x, norms[rows] = |x|
+  virtual void normalise_rows_forward(const Tensor& x, float beta, const Tensor& norms, const Tensor& y) = 0;
+  virtual void normalise_rows_backward(const Tensor& x, const Tensor& norms, float beta, const Tensor& dy,
+                                       const GradTarget& dx) = 0;
+
+  // -- softmax (softmax.cpp) ----------------------------------------------------------------------------------------
+  virtual void softmax_forward(const Tensor& x, const Tensor& y) = 0;
+  virtual void softmax_backward(const Tensor& y, const Tensor& dy, const GradTarget& dx) = 0;
+  virtual void log_softmax_forward(const Tensor& x, const Tensor& y) = 0;
+  virtual void log_softmax_backward(const Tensor& y, const Tensor& dy, const GradTarget& dx) = 0;
+  // Throws ErrorCode::data if one of labels (i32) is not in [0, classes); a GPU may throw at the next synchronise().
+  virtual void check_labels(const Tensor& labels, int64_t classes) = 0;
+  // loss[1] = mean over rows of -sum_c t_c log softmax(logits)_c, t = (1 - smoothing) onehot(label) + smoothing / C.
+  // log_sums[rows] = log sum exp of the row, for backward. labels: i32.
+  virtual void cross_entropy_forward(const Tensor& logits, const Tensor& labels, float smoothing,
+                                     const Tensor& log_sums, const Tensor& loss) = 0;
+  // dlogits (=) dloss[1] * (softmax(logits) - t) / rows
+  virtual void cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing,
+                                      const Tensor& log_sums, const Tensor& dloss, const GradTarget& dlogits) = 0;
+
+  // -- gemm (gemm.cpp) ----------------------------------------------------------------------------------------------
+  // c[M,N] (=) op(a) op(b) + bias[N]; bias may be empty. a, b, c may have a pitch.
+  virtual void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,
+                    const GradTarget& c) = 0;
+
+  // -- convolution (conv2d.cpp): x[N,H,W,C], w[K,R,S,C] dense, y[N,P,Q,K] -----------------------------------------
+  // y = f(conv(x, w) + bias); bias[K] may be empty. `packed`: null, or a cache of w that the caller keeps.
+  virtual void conv2d_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
+                              Activation f, PackedWeights* packed, const Tensor& y) = 0;
+  // dx (=) transposed conv of dy
+  virtual void conv2d_backward_data(const Tensor& w, const Tensor& dy, const Conv2dOptions& options,
+                                    const GradTarget& dx) = 0;
+  // dw (=) correlation of x with dy
+  virtual void conv2d_backward_weights(const Tensor& x, const Tensor& dy, const Conv2dOptions& options,
+                                       const GradTarget& dw) = 0;
+
+  // -- batch norm (batch_norm.cpp): per channel, all vectors dense [C] ----------------------------------------------
+  // mean and inv_std = 1 / sqrt(variance + eps) of x over its rows (biased variance, numerically sound), and
+  // running = (1 - momentum) * running + momentum * (mean, unbiased variance).
+  virtual void batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
+                                     const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) = 0;
+  // inv_std = 1 / sqrt(variance + eps)
+  virtual void batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) = 0;
+  // y = f((x - mean) * inv_std * gamma + beta)
+  virtual void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                  const Tensor& beta, Activation f, const Tensor& y) = 0;
+  // Gradients of the above; f' is found again from x. With Statistics::of_batch the gradient also flows through mean
+  // and inv_std as functions of x.
+  virtual void batch_norm_backward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                   const Tensor& beta, Activation f, Statistics statistics, const Tensor& dy,
+                                   const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) = 0;
+  // folded_w[k,...] = w[k,...] * gamma[k] * inv_std[k]; folded_bias = (bias - mean) * gamma * inv_std + beta; bias may
+  // be empty.
+  virtual void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
+                               const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
+                               const Tensor& folded_bias) = 0;
+
+  // -- pooling (pool2d.cpp): x[N,H,W,C], y[N,P,Q,C] -----------------------------------------------------------------
+  // taps (u8, dense, like y): which tap of the window, r * kernel_w + s, was largest; the first among equals. NaN wins.
+  // taps may be empty.
+  virtual void max_pool_forward(const Tensor& x, const Pool2dOptions& options, const Tensor& y, const Tensor& taps) = 0;
+  virtual void max_pool_backward(const Tensor& taps, const Pool2dOptions& options, const Tensor& dy,
+                                 const GradTarget& dx) = 0;
+  virtual void average_pool_forward(const Tensor& x, const Pool2dOptions& options, const Tensor& y) = 0;
+  virtual void average_pool_backward(const Pool2dOptions& options, const Tensor& dy, const GradTarget& dx) = 0;
+  // y[N,C] = max_share * max + (1 - max_share) * mean over the pixels; where[N,C] (i32, dense): pixel of the maximum,
+  // the first among equals; may be empty.
+  virtual void global_pool_forward(const Tensor& x, float max_share, const Tensor& y, const Tensor& where) = 0;
+  virtual void global_pool_backward(const Tensor& where, float max_share, const Tensor& dy, const GradTarget& dx) = 0;
+
+ protected:
+  Backend(MemorySource memory, size_t limit);
+
+ private:
+  Device device_;
+  CachingAllocator allocator_;
+  Workspace workspace_;
+};
+
+}  // namespace gle

@@ -1,0 +1,252 @@
+// Batch norm per channel over the rows of x[rows, C], with g = gamma inv_std, z = (x - mean) g + beta, y = f(z).
+//   statistics  one pass over x. A chunk of rows gives mean and M2 = sum (x - mean)^2 in two walks through L1; Chan's
+//               formula joins chunks to a piece in float, all means being differences from the piece's first row, so
+//               that a large mean costs no digits, and pieces to the whole in double.
+//   backward    two passes over x and dy. With e = dy f'(z), a = sum e, b = sum e (x - mean), over n rows:
+//                 dbeta = a,  dgamma = inv_std b,  dx = g (e - a / n - (x - mean) inv_std^2 b / n)
+//               and dx = g e when the statistics are frozen.
+// Saved: x, mean, inv_std. z is found again by the same operations as forward's, so f' sees the same sign.
+
+#include <cmath>
+
+#include "engine/cpu/column_reduce.h"
+#include "engine/cpu/cpu_backend.h"
+
+namespace gle::cpu::GLE_ISA {
+
+namespace {
+
+// Joins `rows` rows with these moments to the `before` rows whose moments are in memory.
+template <class Lanes>
+GLE_INLINE void join_moments(vf chunk_mean, vf chunk_m2, int64_t rows, int64_t before, float* mean, float* m2,
+                             Lanes lanes) {
+  if (before > 0) {
+    const auto n = static_cast<float>(rows);
+    const float share = n / static_cast<float>(before + rows);
+    const vf delta = chunk_mean - lanes.load(mean);
+    chunk_mean = fma(delta, set1(share), lanes.load(mean));
+    chunk_m2 += fma(delta * delta, set1(static_cast<float>(before) * share), lanes.load(m2));
+  }
+  lanes.store(mean, chunk_mean);
+  lanes.store(m2, chunk_m2);
+}
+
+}  // namespace
+
+void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
+                                       const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) {
+  const int64_t channels = x.channels();
+  const int64_t pitch = x.pitch();
+  const Pieces pieces = cut_for_columns(x.rows(), channels);
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(pieces.count() * 2 * channels) * sizeof(float), "batch_norm_statistics");
+  float* partials = lease.floats();
+  reduce_columns(runtime_.pool, pieces, channels, 2, partials,
+                 [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
+                   constexpr int kVectors = decltype(vectors)::count;
+                   const float* chunk = x.data() + row * pitch + c;
+                   vf origin[kVectors];
+                   for (int v = 0; v < kVectors; ++v) {
+                     origin[v] = lanes.load(chunk - before * pitch + v * kLanes);
+                   }
+                   vf centre[kVectors] = {};
+                   vf m2[kVectors] = {};
+                   const float* px = chunk;
+                   for (int64_t i = 0; i < rows; ++i, px += pitch) {
+                     for (int v = 0; v < kVectors; ++v) {
+                       centre[v] += lanes.load(px + v * kLanes) - origin[v];
+                     }
+                   }
+                   for (int v = 0; v < kVectors; ++v) {
+                     centre[v] *= 1.0F / static_cast<float>(rows);
+                   }
+                   px = chunk;
+                   for (int64_t i = 0; i < rows; ++i, px += pitch) {
+                     for (int v = 0; v < kVectors; ++v) {
+                       const vf d = (lanes.load(px + v * kLanes) - origin[v]) - centre[v];
+                       m2[v] = fma(d, d, m2[v]);
+                     }
+                   }
+                   for (int v = 0; v < kVectors; ++v) {
+                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes,
+                                  partial + channels + v * kLanes, lanes);
+                   }
+                 });
+
+  const auto n = static_cast<double>(x.rows());
+  const double unbiased = x.rows() > 1 ? n / (n - 1.0) : 1.0;
+  const auto share = static_cast<double>(momentum);
+  for (int64_t first = 0; first < channels; first += kCombine) {
+    const int64_t count = channels - first < kCombine ? channels - first : kCombine;
+    double means[kCombine] = {};
+    double m2[kCombine];
+    for (int64_t piece = 0; piece < pieces.count(); ++piece) {
+      const float* piece_means = partials + piece * 2 * channels + first;
+      const float* origin = x.data() + pieces.begin(piece) * pitch + first;
+      const double weight = static_cast<double>(pieces.end(piece) - pieces.begin(piece)) / n;
+      for (int64_t i = 0; i < count; ++i) {
+        means[i] += weight * (static_cast<double>(origin[i]) + static_cast<double>(piece_means[i]));
+      }
+    }
+    add_partials(pieces, channels, 2, partials, 1, first, count, m2);
+    for (int64_t piece = 0; piece < pieces.count(); ++piece) {
+      const float* piece_means = partials + piece * 2 * channels + first;
+      const float* origin = x.data() + pieces.begin(piece) * pitch + first;
+      const auto rows = static_cast<double>(pieces.end(piece) - pieces.begin(piece));
+      for (int64_t i = 0; i < count; ++i) {
+        const double d = static_cast<double>(origin[i]) + static_cast<double>(piece_means[i]) - means[i];
+        m2[i] += rows * d * d;
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const double variance = m2[i] / n;
+      float* running[2] = {running_mean.data() + first + i, running_var.data() + first + i};
+      *running[0] = static_cast<float>((1.0 - share) * static_cast<double>(*running[0]) + share * means[i]);
+      *running[1] = static_cast<float>((1.0 - share) * static_cast<double>(*running[1]) + share * variance * unbiased);
+      mean.data()[first + i] = static_cast<float>(means[i]);
+      inv_std.data()[first + i] = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)));
+    }
+  }
+}
+
+void CpuBackend::batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) {
+  for_vectors(variance.channels(), [&](int64_t c, auto lanes) {
+    lanes.store(inv_std.data() + c, rsqrt(lanes.load(variance.data() + c) + eps));
+  });
+}
+
+void CpuBackend::batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                    const Tensor& beta, Activation f, const Tensor& y) {
+  const int64_t channels = x.channels();
+  const Put mode = put_mode(y);
+  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(channels) * sizeof(float), "batch_norm_forward");
+  float* scale = lease.floats();
+  for_vectors(channels, [&](int64_t c, auto lanes) {
+    lanes.store(scale + c, lanes.load(gamma.data() + c) * lanes.load(inv_std.data() + c));
+  });
+  const float* centre = mean.data();
+  const float* shift = beta.data();
+  for_row_ranges(runtime_.pool, cut_rows(x.rows(), channels), [&](int64_t begin, int64_t end) {
+    const vf slope = set1(f.slope);
+    for (int64_t row = begin; row < end; ++row) {
+      const float* px = x.data() + row * x.pitch();
+      float* py = y.data() + row * y.pitch();
+      for_vectors(channels, [&](int64_t c, auto lanes) {
+        const vf z = fma(lanes.load(px + c) - lanes.load(centre + c), lanes.load(scale + c), lanes.load(shift + c));
+        lanes.put(py + c, activate(z, slope), mode);
+      });
+    }
+  });
+}
+
+void CpuBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                     const Tensor& beta, Activation f, Statistics statistics, const Tensor& dy,
+                                     const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) {
+  const int64_t channels = x.channels();
+  const bool of_batch = statistics == Statistics::of_batch;
+  const Pieces pieces = cut_for_columns(x.rows(), 2 * channels);
+  const Workspace::Lease lease = workspace().lease(
+      static_cast<size_t>((pieces.count() * 2 + 3) * channels) * sizeof(float), "batch_norm_backward");
+  float* scale = lease.floats();
+  float* per_row = scale + channels;          // g a / n
+  float* per_deviation = per_row + channels;  // g inv_std^2 b / n
+  float* partials = per_deviation + channels;
+  const float* centre = mean.data();
+  const float* shift = beta.data();
+  for_vectors(channels, [&](int64_t c, auto lanes) {
+    lanes.store(scale + c, lanes.load(gamma.data() + c) * lanes.load(inv_std.data() + c));
+  });
+
+  if (dgamma || dbeta || (dx && of_batch)) {
+    reduce_columns(runtime_.pool, pieces, channels, 2, partials,
+                   [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
+                     constexpr int kVectors = decltype(vectors)::count;
+                     const vf slope = set1(f.slope);
+                     vf a[kVectors] = {};
+                     vf b[kVectors] = {};
+                     const float* px = x.data() + row * x.pitch() + c;
+                     const float* pdy = dy.data() + row * dy.pitch() + c;
+                     for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
+                       for (int v = 0; v < kVectors; ++v) {
+                         const int64_t k = v * kLanes;
+                         const vf d = lanes.load(px + k) - lanes.load(centre + c + k);
+                         const vf z = fma(d, lanes.load(scale + c + k), lanes.load(shift + c + k));
+                         const vf e = activation_gradient(z, slope, lanes.load(pdy + k));
+                         a[v] += e;
+                         b[v] = fma(e, d, b[v]);
+                       }
+                     }
+                     for (int v = 0; v < kVectors; ++v) {
+                       float* pa = partial + v * kLanes;
+                       float* pb = pa + channels;
+                       lanes.store(pa, before == 0 ? a[v] : a[v] + lanes.load(pa));
+                       lanes.store(pb, before == 0 ? b[v] : b[v] + lanes.load(pb));
+                     }
+                   });
+    const auto n = static_cast<double>(x.rows());
+    for (int64_t first = 0; first < channels; first += kCombine) {
+      const int64_t count = channels - first < kCombine ? channels - first : kCombine;
+      double a[kCombine];
+      double b[kCombine];
+      add_partials(pieces, channels, 2, partials, 0, first, count, a);
+      add_partials(pieces, channels, 2, partials, 1, first, count, b);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t c = first + i;
+        const auto inverse = static_cast<double>(inv_std.data()[c]);
+        const double g = static_cast<double>(scale[c]);
+        per_row[c] = static_cast<float>(g * a[i] / n);
+        per_deviation[c] = static_cast<float>(g * inverse * inverse * b[i] / n);
+        if (dbeta) {
+          float& out = dbeta.grad.data()[c];
+          out = static_cast<float>(dbeta.mode == Accumulate::add ? static_cast<double>(out) + a[i] : a[i]);
+        }
+        if (dgamma) {
+          float& out = dgamma.grad.data()[c];
+          const double value = inverse * b[i];
+          out = static_cast<float>(dgamma.mode == Accumulate::add ? static_cast<double>(out) + value : value);
+        }
+      }
+    }
+  }
+  if (!dx) {
+    return;
+  }
+  const Put mode = put_mode(dx);
+  for_row_ranges(runtime_.pool, cut_rows(x.rows(), 2 * channels), [&](int64_t begin, int64_t end) {
+    const vf slope = set1(f.slope);
+    for (int64_t row = begin; row < end; ++row) {
+      const float* px = x.data() + row * x.pitch();
+      const float* pdy = dy.data() + row * dy.pitch();
+      float* pdx = dx.grad.data() + row * dx.grad.pitch();
+      for_vectors(channels, [&](int64_t c, auto lanes) {
+        const vf d = lanes.load(px + c) - lanes.load(centre + c);
+        const vf g = lanes.load(scale + c);
+        const vf e = activation_gradient(fma(d, g, lanes.load(shift + c)), slope, lanes.load(pdy + c));
+        vf result = e * g;
+        if (of_batch) {
+          result = (result - lanes.load(per_row + c)) - d * lanes.load(per_deviation + c);
+        }
+        lanes.put(pdx + c, result, mode);
+      });
+    }
+  });
+}
+
+void CpuBackend::batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
+                                 const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
+                                 const Tensor& folded_bias) {
+  const int64_t filters = mean.channels();
+  const int64_t taps = w.rows() * w.channels() / filters;
+  for_row_ranges(runtime_.pool, cut_rows(filters, taps), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const float factor = gamma.data()[k] * inv_std.data()[k];
+      const float old_bias = bias ? bias.data()[k] : 0.0F;
+      folded_bias.data()[k] = (old_bias - mean.data()[k]) * factor + beta.data()[k];
+      const float* from = w.data() + k * taps;
+      float* to = folded_w.data() + k * taps;
+      for_vectors(taps, [&](int64_t i, auto lanes) { lanes.store(to + i, lanes.load(from + i) * factor); });
+    }
+  });
+}
+
+}  // namespace gle::cpu::GLE_ISA

@@ -1,0 +1,285 @@
+// dw[k,r,s,c] (+)= sum over n,p,q of dy[n,p,q,k] * x[n, p*stride_h + r - pad_h, q*stride_w + s - pad_w, c].
+//
+// A tile of dw, a few k by two vectors of c for one (r, s), stays in registers while a chunk of pixels passes. Both
+// operands are first copied so that the kernel reads them front to back: dy as [block of k][pixel][k of the block], x as
+// a zero-padded window [row][column][two vectors of c], which serves all (r, s) and all k. When c is small and fills
+// vectors badly, (s, c) is taken as one dimension of a dense window, whose runs of s * c floats overlap.
+//
+// The sum runs over chunks in order, in a few groups that depend on the shape alone; the groups' sums are added in order
+// at the end. Threads share out groups, and blocks of k and c, which changes no sum.
+
+#include "engine/cpu/conv2d_bands.h"
+#include "engine/cpu/conv2d_kernels.h"
+#include "engine/cpu/tile_kernels.h"
+
+namespace gle::cpu::GLE_ISA {
+namespace {
+
+constexpr int64_t kChunkPixels = 256;
+constexpr int64_t kGroupPixels = 3072;  // no group of fewer: adding the groups must stay cheap
+constexpr int64_t kMostGroups = 8;
+constexpr int64_t kSumPiece = 4096;  // floats of dw summed at a time
+
+struct WeightTile {
+  const float* x;                               // the window, at the tile's (r, s) and c
+  int64_t pixel_step, row_step, image_step;     // in the window, from output to output
+  const float* dy;                              // [images * rows * columns][k of the block]
+  int64_t images, rows, columns;
+  float* dw;  // at the tile's (k, r, s, c)
+  int64_t dw_step;  // from k to k
+  int64_t channels;  // of the tile's vectors that exist
+  bool add;
+};
+
+template <int Rows, int Vectors>
+void weight_tile_kernel(const WeightTile& t) {
+  vf acc[Rows][Vectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+    if (t.add) __builtin_prefetch(t.dw + i * t.dw_step, 1);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = zero();
+  }
+
+  const float* dy = t.dy;
+  const int64_t step = t.pixel_step;
+  for (int64_t n = 0; n < t.images; ++n) {
+    for (int64_t p = 0; p < t.rows; ++p) {
+      const float* x = t.x + n * t.image_step + p * t.row_step;
+      for (int64_t q = 0; q < t.columns; ++q, x += step, dy += Rows) {
+        vf b[Vectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) b[v] = load(x + v * kLanes);
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) {
+          const vf a = set1(dy[i]);
+#pragma GCC unroll 4
+          for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(a, b[v], acc[i][v]);
+        }
+      }
+    }
+  }
+
+  const int64_t tail = t.channels - (Vectors - 1) * kLanes;
+  float* dw = t.dw;
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i, dw += t.dw_step) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      float* to = dw + v * kLanes;
+      if (v + 1 < Vectors || tail == kLanes) {
+        store(to, t.add ? load(to) + acc[i][v] : acc[i][v]);
+      } else {
+        store_partial(to, t.add ? load_partial(to, tail) + acc[i][v] : acc[i][v], tail);
+      }
+    }
+  }
+}
+
+using Kernel = void (*)(const WeightTile&);
+
+#define GLE_FOUR(first, v)                                                                        \
+  weight_tile_kernel<first, v>, weight_tile_kernel<first + 1, v>, weight_tile_kernel<first + 2, v>, \
+      weight_tile_kernel<first + 3, v>
+constexpr Kernel kKernels[2][kMaxPixels] = {
+#if defined(__AVX512F__)
+    {GLE_FOUR(1, 1), GLE_FOUR(5, 1), GLE_FOUR(9, 1)},
+    {GLE_FOUR(1, 2), GLE_FOUR(5, 2), GLE_FOUR(9, 2)},
+#elif defined(__AVX2__)
+    {GLE_FOUR(1, 1), weight_tile_kernel<5, 1>, weight_tile_kernel<6, 1>},
+    {GLE_FOUR(1, 2), weight_tile_kernel<5, 2>, weight_tile_kernel<6, 2>},
+#else
+    {GLE_FOUR(1, 1)},
+    {GLE_FOUR(1, 2)},
+#endif
+};
+
+// dw as rows of k by `taps` runs of `run` floats, and the way the work is cut.
+struct Plan {
+  bool merged;             // a run is (s, c) and a tap is r; otherwise c and (r, s)
+  int64_t run, taps;
+  int64_t run_blocks, k_blocks;
+  Bands chunks;            // of output rows
+  int64_t window_columns;
+  int64_t groups;          // of chunks
+  int64_t run_parts, k_parts;  // each group's blocks are cut in run_parts * k_parts pieces
+  int64_t window_floats, dy_floats;  // scratch of a thread
+
+  GLE_INLINE int64_t window_rows(const ConvShape& s, int64_t rows) const {
+    return s.r == 1 && s.s == 1 ? rows : (rows - 1) * s.stride_h + s.r;
+  }
+  GLE_INLINE int64_t first_k(const ConvShape& s, int64_t block) const { return s.k * block / k_blocks; }
+};
+
+GLE_INLINE Plan make_plan(const ConvShape& s, int threads) {
+  const int64_t separate_vectors = s.s * divide_up(s.c, kLanes), merged_vectors = divide_up(s.s * s.c, kLanes);
+  Plan p{.merged = merged_vectors < separate_vectors,
+         .run = s.c,
+         .taps = s.r * s.s,
+         .run_blocks = 0,
+         .k_blocks = divide_up(s.k, kMaxPixels),
+         .chunks = Bands(s.n, s.p, divide_up(kChunkPixels, larger(s.q, 1))),
+         .window_columns = s.r == 1 && s.s == 1 ? s.q : (s.q - 1) * s.stride_w + s.s,
+         .groups = 1,
+         .run_parts = 1,
+         .k_parts = 1,
+         .window_floats = 0,
+         .dy_floats = 0};
+  if (p.merged) p.run = s.s * s.c, p.taps = s.r;
+  p.run_blocks = divide_up(p.run, 2 * kLanes);
+  p.groups = smaller(p.chunks.count(), larger(1, smaller(kMostGroups, s.n * s.p * s.q / kGroupPixels)));
+  const int64_t parts = divide_up(4 * threads, larger(p.groups, 1));
+  if (p.groups < 2 * threads) {
+    if (p.run * p.taps >= s.k) {  // cutting the runs copies dy once for each part, cutting k copies x
+      p.run_parts = smaller(p.run_blocks, parts);
+      p.k_parts = smaller(p.k_blocks, divide_up(parts, p.run_parts));
+    } else {
+      p.k_parts = smaller(p.k_blocks, parts);
+      p.run_parts = smaller(p.run_blocks, divide_up(parts, p.k_parts));
+    }
+  }
+  const int64_t window_pixels = p.chunks.images * p.window_rows(s, p.chunks.most_rows()) * p.window_columns;
+  p.window_floats = divide_up(window_pixels * (p.merged ? s.c : 2 * kLanes) + 2 * kLanes, 16) * 16;
+  p.dy_floats = divide_up(p.chunks.images * p.chunks.most_rows() * s.q * s.k + kLanes, 16) * 16;
+  return p;
+}
+
+// All of the chunk's pixels, but of k only the blocks [first, last): dst[block][pixel][k of the block].
+GLE_INLINE void pack_dy(const Plan& plan, const ConvShape& s, const float* dy, int64_t pixels, int64_t first,
+                        int64_t last, float* dst) {
+  for (int64_t block = first; block < last; ++block) {
+    const int64_t k = plan.first_k(s, block), rows = plan.first_k(s, block + 1) - k;
+    const float* from = dy + k;
+    // Each store writes a whole vector; what it writes beyond its pixel is overwritten by the next one.
+    for (int64_t i = 0; i < pixels; ++i, from += s.y_pitch, dst += rows) store(dst, load_partial(from, rows));
+  }
+}
+
+// One image's part of the chunk: dst[row][column][width], the channels [c, c + channels) and zeros up to width.
+GLE_INLINE void pack_window(const ConvShape& s, const float* image, const Window& window, int64_t c, int64_t channels,
+                            int64_t width, float* dst) {
+  const int64_t left = smaller(larger(-window.column, 0), window.columns);
+  const int64_t right = larger(left, smaller(window.columns, s.w - window.column));
+  for (int64_t i = 0; i < window.rows; ++i, dst += window.columns * width) {
+    const int64_t row = window.row + i;
+    if (row < 0 || row >= s.h) {
+      std::memset(dst, 0, sizeof(float) * static_cast<size_t>(window.columns * width));
+      continue;
+    }
+    std::memset(dst, 0, sizeof(float) * static_cast<size_t>(left * width));
+    pack_rows(image + (row * s.w + window.column + left) * s.x_pitch + c, s.x_pitch, right - left, channels, width,
+              dst + left * width);
+    std::memset(dst + right * width, 0, sizeof(float) * static_cast<size_t>((window.columns - right) * width));
+  }
+}
+
+// Blocks [first_k, last_k) by [first_run, last_run) of one chunk.
+struct Blocks {
+  int64_t first_run, last_run, first_k, last_k;
+};
+
+GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Band& chunk, const Blocks& blocks,
+                          const float* x, const float* dy, bool add, float* dw, float* window, float* packed_dy) {
+  const bool pointwise = s.r == 1 && s.s == 1;
+  const int64_t pixels = chunk.images * chunk.rows * s.q;
+  pack_dy(plan, s, dy + (chunk.image * s.p + chunk.row) * s.q * s.y_pitch, pixels, blocks.first_k, blocks.last_k,
+          packed_dy);
+
+  const int64_t window_rows = plan.window_rows(s, chunk.rows);
+  const Window part{chunk.row * s.stride_h - s.pad_h, window_rows, -s.pad_w, plan.window_columns};
+  const int64_t image_floats = s.h * s.w * s.x_pitch;
+  for (int64_t block = blocks.first_run; block < blocks.last_run; ++block) {
+    const int64_t first = block * 2 * kLanes, channels = smaller(2 * kLanes, plan.run - first);
+    const int64_t vectors = divide_up(channels, kLanes), width = plan.merged ? s.c : vectors * kLanes;
+    for (int64_t n = 0; n < chunk.images; ++n) {
+      const float* image = x + (chunk.image + n) * image_floats;
+      float* to = window + n * window_rows * plan.window_columns * width;
+      if (plan.merged) {
+        if (block == blocks.first_run) copy_window(image, s.h, s.w, s.c, s.x_pitch, part, to);
+      } else if (pointwise && s.stride_h == 1 && s.stride_w == 1) {
+        pack_window(s, image, part, first, channels, width, to);
+      } else if (pointwise) {
+        for (int64_t p = 0; p < chunk.rows; ++p) {
+          for (int64_t q = 0; q < s.q; ++q, to += width) {
+            pack_window(s, image, {(chunk.row + p) * s.stride_h - s.pad_h, 1, q * s.stride_w - s.pad_w, 1}, first,
+                        channels, width, to);
+          }
+        }
+      } else {
+        pack_window(s, image, part, first, channels, width, to);
+      }
+    }
+    WeightTile tile{.x = nullptr,
+                    .pixel_step = s.stride_w * width,
+                    .row_step = s.stride_h * plan.window_columns * width,
+                    .image_step = window_rows * plan.window_columns * width,
+                    .dy = nullptr,
+                    .images = chunk.images,
+                    .rows = chunk.rows,
+                    .columns = s.q,
+                    .dw = nullptr,
+                    .dw_step = s.r * s.s * s.c,
+                    .channels = channels,
+                    .add = add};
+    if (pointwise) tile.pixel_step = width, tile.images = 1, tile.rows = 1, tile.columns = pixels;
+    for (int64_t tap = 0; tap < plan.taps; ++tap) {
+      const int64_t r = plan.merged ? tap : tap / s.s, column = plan.merged ? 0 : tap % s.s;
+      tile.x = window + (r * plan.window_columns + column) * width + (plan.merged ? first : 0);
+      tile.dy = packed_dy;
+      for (int64_t i = blocks.first_k; i < blocks.last_k; ++i) {
+        const int64_t k = plan.first_k(s, i), rows = plan.first_k(s, i + 1) - k;
+        tile.dw = dw + k * tile.dw_step + tap * plan.run + first;
+        kKernels[vectors - 1][rows - 1](tile);
+        tile.dy += pixels * rows;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int64_t conv2d_backward_weights_scratch_floats(const ConvShape& s, int threads) {
+  const Plan plan = make_plan(s, threads);
+  const int64_t sums = plan.groups > 1 ? plan.groups * s.k * s.r * s.s * s.c : 0;
+  return threads * (plan.window_floats + plan.dy_floats) + sums;
+}
+
+void conv2d_backward_weights(ThreadPool& pool, const ConvShape& s, const float* x, const float* dy, Accumulate mode,
+                             float* dw, float* scratch) {
+  const Plan plan = make_plan(s, pool.size());
+  const int64_t size = s.k * s.r * s.s * s.c, chunks = plan.chunks.count();
+  const bool one_group = plan.groups <= 1, add = mode == Accumulate::add;
+  if (chunks == 0) {
+    if (!add) std::memset(dw, 0, sizeof(float) * static_cast<size_t>(size));
+    return;
+  }
+  float* sums = scratch + pool.size() * (plan.window_floats + plan.dy_floats);
+
+  const int64_t parts = plan.run_parts * plan.k_parts;
+  pool.parallel_for(plan.groups * parts, [&](int64_t piece, int thread) {
+    const int64_t group = piece / parts, part = piece % parts;
+    const int64_t run_part = part / plan.k_parts, k_part = part % plan.k_parts;
+    const Blocks blocks{plan.run_blocks * run_part / plan.run_parts, plan.run_blocks * (run_part + 1) / plan.run_parts,
+                        plan.k_blocks * k_part / plan.k_parts, plan.k_blocks * (k_part + 1) / plan.k_parts};
+    float* window = scratch + thread * (plan.window_floats + plan.dy_floats);
+    const int64_t begin = chunks * group / plan.groups, end = chunks * (group + 1) / plan.groups;
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      run_chunk(plan, s, plan.chunks[chunk], blocks, x, dy, chunk > begin || (one_group && add),
+                one_group ? dw : sums + group * size, window, window + plan.window_floats);
+    }
+  });
+  if (one_group) return;
+
+  pool.parallel_for(divide_up(size, kSumPiece), [&](int64_t piece, int) {
+    const int64_t end = smaller(size, (piece + 1) * kSumPiece);
+    for (int64_t i = piece * kSumPiece; i < end; i += kLanes) {
+      const int64_t lanes = smaller(kLanes, end - i);
+      vf sum = load_partial(sums + i, lanes);
+      for (int64_t g = 1; g < plan.groups; ++g) sum += load_partial(sums + g * size + i, lanes);
+      if (add) sum += load_partial(dw + i, lanes);
+      store_partial(dw + i, sum, lanes);
+    }
+  });
+}
+
+}  // namespace gle::cpu::GLE_ISA

@@ -1,0 +1,156 @@
+#include "engine/cpu/tile_kernels.h"
+
+namespace gle::cpu::GLE_ISA {
+namespace {
+
+// One step of the reduction: a vector of weights per column, one number of x per row.
+template <int Pixels, int Vectors>
+GLE_INLINE void step(const float* const (&x)[Pixels], int64_t j, const float* w, vf (&acc)[Pixels][Vectors]) {
+  vf b[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) b[v] = load(w + v * kLanes);
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+    const vf a = set1(x[i][j]);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(a, b[v], acc[i][v]);
+  }
+}
+
+template <int Pixels, int Vectors>
+void tile_kernel(const Tile& t) {
+  constexpr int kWidth = Vectors * kLanes;
+  const int64_t tail = t.channels - (Vectors - 1) * kLanes;  // channels in the last vector
+  vf acc[Pixels][Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    vf start = zero();
+    if (t.bias) {
+      const float* bias = t.bias + t.first + v * kLanes;
+      start = v + 1 < Vectors ? load(bias) : load_partial(bias, tail < kLanes ? tail : kLanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < Pixels; ++i) acc[i][v] = start;
+  }
+
+  const float* x[Pixels];
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+    x[i] = t.x[i];
+    for (int v = 0; v < Vectors; ++v) __builtin_prefetch(t.y[i] + t.first + v * kLanes, 1);
+  }
+  const float* w = t.w;
+  int64_t begin = 0;
+  for (int64_t r = 0; r < t.rows; ++r, begin += t.row_step) {
+    int64_t j = begin;
+    const int64_t end = begin + t.run;
+    for (; j + 4 <= end; j += 4, w += 4 * kWidth) {
+      step<Pixels, Vectors>(x, j, w, acc);
+      step<Pixels, Vectors>(x, j + 1, w + kWidth, acc);
+      step<Pixels, Vectors>(x, j + 2, w + 2 * kWidth, acc);
+      step<Pixels, Vectors>(x, j + 3, w + 3 * kWidth, acc);
+    }
+    for (; j < end; ++j, w += kWidth) step<Pixels, Vectors>(x, j, w, acc);
+  }
+
+  const vf slope = set1(t.slope);
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+    float* y = t.y[i] + t.first;
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v, y += kLanes) {
+      vf a = acc[i][v];
+      if (t.slope != 1.0f) a = leaky_relu(a, slope);
+      if (v + 1 < Vectors || tail == kLanes) {
+        store(y, t.add ? load(y) + a : a);
+      } else {
+        store_partial(y, t.add ? load_partial(y, tail) + a : a, tail);
+      }
+    }
+  }
+}
+
+using Kernel = void (*)(const Tile&);
+
+#define GLE_FOUR(first, v) \
+  tile_kernel<first, v>, tile_kernel<first + 1, v>, tile_kernel<first + 2, v>, tile_kernel<first + 3, v>
+constexpr Kernel kKernels[kMaxVectors][12] = {
+#if defined(__AVX512F__)
+    {GLE_FOUR(1, 1), GLE_FOUR(5, 1), GLE_FOUR(9, 1)},
+    {GLE_FOUR(1, 2), GLE_FOUR(5, 2), GLE_FOUR(9, 2)},
+    {GLE_FOUR(1, 3), GLE_FOUR(5, 3), tile_kernel<9, 3>},
+#elif defined(__AVX2__)
+    {GLE_FOUR(1, 1), tile_kernel<5, 1>, tile_kernel<6, 1>},
+    {GLE_FOUR(1, 2), tile_kernel<5, 2>, tile_kernel<6, 2>},
+    {GLE_FOUR(1, 3)},
+#else
+    {GLE_FOUR(1, 1)},
+    {GLE_FOUR(1, 2)},
+    {tile_kernel<1, 3>, tile_kernel<2, 3>, tile_kernel<3, 3>},
+#endif
+};
+
+}  // namespace
+
+void run_tile(int pixels, int vectors, const Tile& tile) { kKernels[vectors - 1][pixels - 1](tile); }
+
+void run_tiles(Tile tile, int64_t pixels, ChannelBlocks blocks, int64_t first_block, int64_t last_block) {
+  const float* panels = tile.w;
+  const float* const* x = tile.x;
+  float* const* y = tile.y;
+  for (int64_t block = first_block; block < last_block; ++block) {
+    const int vectors = blocks.vectors_in(block);
+    tile.first = blocks.first(block);
+    tile.channels = blocks.channels_in(block);
+    tile.w = panels + tile.rows * tile.run * tile.first;
+    const int64_t tiles = (pixels + max_pixels(vectors) - 1) / max_pixels(vectors);
+    for (int64_t i = 0; i < tiles; ++i) {
+      const int64_t begin = pixels * i / tiles, end = pixels * (i + 1) / tiles;
+      tile.x = x + begin;
+      tile.y = y + begin;
+      kKernels[vectors - 1][end - begin - 1](tile);
+    }
+  }
+}
+
+void pack_rows(const float* src, int64_t stride, int64_t rows, int64_t channels, int64_t width, float* dst) {
+  if (channels == 2 * kLanes && width == channels) {
+    for (int64_t j = 0; j < rows; ++j, src += stride, dst += 2 * kLanes) {
+      const vf a = load(src), b = load(src + kLanes);
+      store(dst, a);
+      store(dst + kLanes, b);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < rows; ++j, src += stride, dst += width) {
+    int64_t i = 0;
+    for (; i + kLanes <= channels; i += kLanes) store(dst + i, load(src + i));
+    if (i < channels) store(dst + i, load_partial(src + i, channels - i)), i += kLanes;
+    for (; i < width; i += kLanes) store(dst + i, zero());
+  }
+}
+
+void pack_columns(const float* src, int64_t stride, int64_t rows, int64_t channels, int64_t width, float* dst) {
+  for (int64_t i = 0; i < width; i += kLanes) {
+    const int64_t columns = channels - i < kLanes ? channels - i : kLanes;
+    for (int64_t j = 0; j < rows; j += kLanes) {
+      const int64_t lines = rows - j < kLanes ? rows - j : kLanes;
+      vf m[kLanes];
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes; ++l) {
+        if (lines == kLanes) {
+          m[l] = l < columns ? load(src + (i + l) * stride + j) : zero();
+        } else {
+          m[l] = l < columns ? load_partial(src + (i + l) * stride + j, lines) : zero();
+        }
+      }
+      transpose(m);
+#pragma GCC unroll 16
+      for (int l = 0; l < kLanes; ++l) {
+        if (l < lines) store(dst + (j + l) * width + i, m[l]);
+      }
+    }
+  }
+}
+
+}  // namespace gle::cpu::GLE_ISA

@@ -1,0 +1,228 @@
+#include "engine/tape.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+#include "engine/parameters.h"
+
+namespace gle {
+
+namespace {
+
+void require_finite(Backend& backend, const Tensor& gradient, const char* op) {
+  if (!backend.all_finite(gradient)) {
+    fail(ErrorCode::not_finite, op, ": backward gave a gradient ", gradient.shape(), " that is not finite");
+  }
+}
+
+}  // namespace
+
+int Tape::new_slot(const Shape& shape) {
+  if (slots_used_ == slots_.size()) {
+    slots_.emplace_back();
+  }
+  Slot& slot = slots_[slots_used_];
+  slot.shape = shape;
+  slot.grad = Tensor();
+  slot.written.clear();
+  slot.created_at = nodes_used_;
+  slot.needed = slot.keep = false;
+  slot.parameter = nullptr;
+  return static_cast<int>(slots_used_++);
+}
+
+Var Tape::new_var(Tensor value) {
+  const int slot = new_slot(value.shape());
+  return Var(std::move(value), slot, 0);
+}
+
+Var Tape::leaf(Tensor value) {
+  Var var = new_var(std::move(value));
+  slots_[static_cast<size_t>(var.slot_)].needed = true;
+  slots_[static_cast<size_t>(var.slot_)].keep = true;
+  return var;
+}
+
+Var Tape::parameter(Parameter& parameter) {
+  if (!parameter.trainable) {
+    return Var(parameter.value);
+  }
+  Var var = new_var(parameter.value);
+  Slot& slot = slots_[static_cast<size_t>(var.slot_)];
+  slot.needed = true;
+  slot.parameter = &parameter;
+  return var;
+}
+
+bool Tape::needs_gradient(const Var& var) const {
+  return var.slot_ != Var::kNoSlot && slots_[static_cast<size_t>(var.slot_)].needed;
+}
+
+bool Tape::needs_gradient(Inputs inputs) const {
+  return std::any_of(inputs.begin(), inputs.end(), [&](const Var& input) { return needs_gradient(input); });
+}
+
+Tape::Place Tape::place_of(const Var& var) {
+  return {var.slot_, var.first_channel_, var.first_channel_ + var.value_.channels()};
+}
+
+Tape::Node& Tape::append(const char* op, Inputs inputs, const Var& output) {
+  invariant(inputs.size() <= kMostInputs, "an op has more inputs than a node of the tape holds");
+  invariant(output.slot_ != Var::kNoSlot, "the output of a recorded op was not made by this tape");
+  if (nodes_used_ == nodes_.size()) {
+    nodes_.emplace_back();
+  }
+  Node& node = nodes_[nodes_used_++];
+  node.op = op;
+  node.input_count = inputs.size();
+  std::transform(inputs.begin(), inputs.end(), node.inputs.begin(),
+                 [&](const Var& input) { return needs_gradient(input) ? place_of(input) : Place{}; });
+  node.output = place_of(output);
+  slots_[static_cast<size_t>(output.slot_)].needed = true;
+  return node;
+}
+
+void Tape::fill_gaps(Slot& slot, int64_t begin, int64_t end) {
+  int64_t at = begin;
+  const auto fill_until = [&](int64_t stop) {
+    if (at < stop) {
+      backend_.fill(0.0F, slot.grad.slice(at, stop));
+    }
+  };
+  for (const Interval& interval : slot.written) {
+    if (interval.end <= at || interval.begin >= end) {
+      continue;
+    }
+    fill_until(interval.begin);
+    at = interval.end;
+  }
+  fill_until(end);
+}
+
+// Writes of a part of the channels are rare, so the list of intervals stays short.
+GradTarget Tape::target(const Place& place, const char* op) {
+  if (place.slot == Var::kNoSlot) {
+    return {};
+  }
+  Slot& slot = slots_[static_cast<size_t>(place.slot)];
+  if (slot.parameter) {
+    Parameter& parameter = *slot.parameter;
+    const Accumulate mode = parameter.has_gradient ? Accumulate::add : Accumulate::overwrite;
+    parameter.has_gradient = true;
+    return {parameter.grad, mode};
+  }
+  if (!slot.grad) {
+    slot.grad = backend_.new_tensor(op, slot.shape);
+  }
+  int64_t covered = 0;
+  Interval merged{place.begin, place.end};
+  for (const Interval& interval : slot.written) {
+    covered += std::max<int64_t>(0, std::min(interval.end, place.end) - std::max(interval.begin, place.begin));
+    if (interval.begin <= place.end && place.begin <= interval.end) {
+      merged = {std::min(merged.begin, interval.begin), std::max(merged.end, interval.end)};
+    }
+  }
+  if (covered > 0 && covered < place.end - place.begin) {
+    fill_gaps(slot, place.begin, place.end);
+  }
+  std::erase_if(slot.written, [&](const Interval& i) { return i.begin >= merged.begin && i.end <= merged.end; });
+  const auto after =
+      std::find_if(slot.written.begin(), slot.written.end(), [&](const Interval& i) { return i.begin > merged.begin; });
+  slot.written.insert(after, merged);
+  const bool whole = place.begin == 0 && place.end == slot.shape.channels();
+  return {whole ? slot.grad : slot.grad.slice(place.begin, place.end),
+          covered > 0 ? Accumulate::add : Accumulate::overwrite};
+}
+
+bool Tape::take_gradient(const Place& place, Tensor& dy) {
+  Slot& slot = slots_[static_cast<size_t>(place.slot)];
+  const bool touched = std::any_of(slot.written.begin(), slot.written.end(), [&](const Interval& interval) {
+    return interval.begin < place.end && place.begin < interval.end;
+  });
+  if (!touched) {
+    return false;
+  }
+  fill_gaps(slot, place.begin, place.end);
+  const bool whole = place.begin == 0 && place.end == slot.shape.channels();
+  dy = whole ? slot.grad : slot.grad.slice(place.begin, place.end);
+  return true;
+}
+
+void Tape::backward(const Var& output) {
+  require(needs_gradient(output), "backward", "the output does not depend on anything that needs a gradient");
+  require(output.value().elements() == 1, "backward", "without a cotangent the output must be a single number, not ",
+          output.shape());
+  const GradTarget seed = target(place_of(output), "backward");
+  backend_.fill(1.0F, seed.grad);
+  walk_back();
+}
+
+void Tape::backward(const Var& output, const Tensor& cotangent) {
+  require(needs_gradient(output), "backward", "the output does not depend on anything that needs a gradient");
+  require(output.shape() == cotangent.shape(), "backward", "the cotangent is ", cotangent.shape(), ", the output ",
+          output.shape());
+  backend_.scale(1.0F, cotangent, target(place_of(output), "backward"));
+  walk_back();
+}
+
+void Tape::run(Node& node) {
+  Tensor dy;
+  if (!take_gradient(node.output, dy)) {
+    return;
+  }
+  std::array<GradTarget, kMostInputs> targets;
+  for (size_t i = 0; i < node.input_count; ++i) {
+    targets[i] = target(node.inputs[i], node.op);
+  }
+  const GradTargets wanted(targets.data(), node.input_count);
+  node.run(node.closure, backend_, dy, wanted);
+  if (check_finite_) {
+    for (const GradTarget& written : wanted) {
+      if (written) {
+        require_finite(backend_, written.grad, node.op);
+      }
+    }
+  }
+}
+
+void Tape::walk_back() {
+  size_t slot = slots_used_;
+  while (nodes_used_ > 0) {
+    Node& node = nodes_[nodes_used_ - 1];
+    run(node);
+    node.destroy(node.closure);
+    --nodes_used_;
+    while (slot > 0 && slots_[slot - 1].created_at >= nodes_used_) {
+      --slot;
+      if (!slots_[slot].keep) {
+        slots_[slot].grad = Tensor();
+      }
+    }
+  }
+  arena_.reset();
+}
+
+void Tape::destroy_closures() {
+  for (; nodes_used_ > 0; --nodes_used_) {
+    Node& node = nodes_[nodes_used_ - 1];
+    node.destroy(node.closure);
+  }
+  arena_.reset();
+}
+
+Tensor Tape::gradient(const Var& leaf) const {
+  require(leaf.slot_ != Var::kNoSlot && static_cast<size_t>(leaf.slot_) < slots_used_ &&
+              slots_[static_cast<size_t>(leaf.slot_)].keep,
+          "gradient", "only leaves of this pass keep their gradients");
+  return slots_[static_cast<size_t>(leaf.slot_)].grad;
+}
+
+void Tape::clear() {
+  destroy_closures();
+  for (size_t i = 0; i < slots_used_; ++i) {
+    slots_[i].grad = Tensor();
+  }
+  slots_used_ = 0;
+}
+
+}  // namespace gle

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace gle {
+
+// How many threads to use: `wanted` if positive, else GLE_NUM_THREADS, else OMP_NUM_THREADS, else the cores that this
+// process may run on. A value that is not a whole number from 1 to 1024 is an error.
+int thread_count(int wanted);
+
+}  // namespace gle

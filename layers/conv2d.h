@@ -1,0 +1,29 @@
+#pragma once
+
+#include "engine/context.h"
+
+namespace gle {
+
+struct Conv2d {
+  Parameter* weight = nullptr;  // [K,R,S,C]
+  Parameter* bias = nullptr;    // [K], or null
+  Conv2dOptions options;
+};
+
+// Names the parameters "<name>.weight" and "<name>.bias". `kernel` is [R,S].
+struct Conv2dSizes {
+  int64_t in, out;
+  int kernel_h, kernel_w;
+};
+Conv2d make_conv2d(ParameterSet& set, const std::string& name, const Conv2dSizes& sizes, const Conv2dOptions& options,
+                   bool with_bias);
+
+Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
+
+// x[N,H,W,C] -> [N,P,Q,K]; written to `out` if given.
+Var conv2d(Context& ctx, const Var& x, const Conv2d& layer, const Var& out = {});
+// The same with the weights as Vars; bias may be empty.
+Var conv2d(Context& ctx, const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options,
+           const Var& out = {});
+
+}  // namespace gle

@@ -1,0 +1,34 @@
+#include "layers/conv_batch_norm.h"
+
+namespace gle {
+
+Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const ParameterSet& set, Activation f,
+                    const Var& out) {
+  const char* op = "conv_batch_norm";
+  if (ctx.tape || ctx.mode == Mode::training) {
+    return batch_norm(ctx, conv2d(ctx, x, layer.conv), layer.norm, f, out);
+  }
+  const Tensor& weight = layer.conv.weight->value;
+  const Shape shape = conv2d_shape(x.shape(), weight.shape(), layer.conv.options);
+  require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
+  ctx.require_device(op, {x.value(), weight});
+  if (layer.folded_version_ != set.version()) {
+    const Shape channels{shape.channels()};
+    const Tensor inv_std = ctx.backend.new_tensor(op, channels);
+    layer.folded_weight_ = ctx.backend.new_tensor(op, weight.shape());
+    layer.folded_bias_ = ctx.backend.new_tensor(op, channels);
+    layer.packed_.clear();
+    ctx.backend.batch_norm_inv_std(layer.norm.running_var->value, layer.norm.eps, inv_std);
+    ctx.backend.batch_norm_fold(weight, layer.conv.bias ? layer.conv.bias->value : Tensor(),
+                                layer.norm.running_mean->value, inv_std, layer.norm.gamma->value,
+                                layer.norm.beta->value, layer.folded_weight_, layer.folded_bias_);
+    layer.folded_version_ = set.version();
+  }
+  Var y = ctx.output(op, shape, out);
+  ctx.backend.conv2d_forward(x.value(), layer.folded_weight_, layer.folded_bias_, layer.conv.options, f, &layer.packed_,
+                             y.value());
+  ctx.record(op, {}, y, [](Backend&, const Tensor&, GradTargets) {});
+  return y;
+}
+
+}  // namespace gle

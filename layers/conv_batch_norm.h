@@ -1,0 +1,31 @@
+#pragma once
+
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+
+namespace gle {
+
+// A convolution, the batch-norm behind it and an activation. In training they are the two ops; in inference the
+// batch-norm is folded into the weights, once until the parameters change.
+class ConvBatchNorm {
+ public:
+  ConvBatchNorm() = default;
+  ConvBatchNorm(const Conv2d& conv, const BatchNorm& norm) : conv(conv), norm(norm) {}
+
+  Conv2d conv;
+  BatchNorm norm;
+
+ private:
+  friend Var conv_batch_norm(Context&, const Var&, ConvBatchNorm&, const ParameterSet&, Activation, const Var&);
+
+  Tensor folded_weight_;
+  Tensor folded_bias_;
+  PackedWeights packed_;
+  uint64_t folded_version_ = 0;
+};
+
+// `set` holds the layer's parameters; its version tells whether the folded weights still hold.
+Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const ParameterSet& set, Activation f,
+                    const Var& out = {});
+
+}  // namespace gle

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs all tests: as released, on kernels of our own alone, and under the address,
+# undefined-behaviour and thread sanitizers.
+#   tests/run.sh [preset...]     default: release minimal asan tsan
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/install-packages.sh test
+
+presets=("$@")
+[ $# -gt 0 ] || presets=(release minimal asan tsan)
+for preset in "${presets[@]}"; do
+  start=$SECONDS
+  echo "== $preset: build"
+  cmake --preset "$preset" >/dev/null
+  cmake --build --preset "$preset" -- --quiet
+  echo "== $preset: test ($((SECONDS - start)) s)"
+  ctest --preset "$preset" -j "$(nproc)"
+  echo "== $preset: done ($((SECONDS - start)) s)"
+done
+command -v nvcc >/dev/null || echo "CUDA: no nvcc here, nothing of it was built or tested"

@@ -1,0 +1,126 @@
+#include "tools/doctor_checks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/math/philox.h"
+#include "layers/batch_norm.h"
+#include "layers/conv2d.h"
+#include "layers/elementwise.h"
+#include "layers/linear.h"
+#include "layers/pool2d.h"
+#include "layers/rows.h"
+#include "losses/cross_entropy.h"
+
+namespace gle::doctor {
+
+namespace {
+
+using Draw = std::function<Var(const Shape&)>;
+
+Tensor random_tensor(Backend& backend, const Shape& shape, uint64_t stream) {
+  std::vector<float> values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = 2 * uniform(RandomKey{.seed = 7, .stream = stream}, i) - 1;
+  }
+  Tensor tensor = backend.new_tensor("gle-doctor", shape);
+  backend.upload(values.data(), tensor);
+  return tensor;
+}
+
+void append(Backend& backend, const Tensor& tensor, std::vector<float>& to) {
+  const size_t at = to.size();
+  to.resize(at + static_cast<size_t>(tensor.elements()));
+  backend.download(tensor, to.data() + at);
+}
+
+Check conv(const char* name, int kernel_h, int kernel_w, Conv2dOptions options) {
+  return {std::string("conv2d ") + name, [=](Context& ctx, const Draw& draw) {
+            const Var x = draw({8, 28, 28, 96});
+            const Var w = draw({128, kernel_h, kernel_w, 96});
+            const Var bias = draw({128});
+            return conv2d(ctx, x, w, bias, options);
+          }};
+}
+
+Check norm(const char* name, bool frozen, Activation f) {
+  return {std::string("batch_norm ") + name, [=](Context& ctx, const Draw& draw) {
+            const Var x = draw({8, 28, 28, 96});
+            const Var gamma = draw({96});
+            const Var beta = draw({96});
+            Parameter mean{.name = "mean", .shape = {96}, .value = random_tensor(ctx.backend, {96}, 90), .grad = {}};
+            Parameter var{.name = "var", .shape = {96}, .value = ctx.backend.new_tensor("var", {96}), .grad = {}};
+            ctx.backend.fill(0.5F, var.value);
+            const BatchNorm layer{
+                .gamma = nullptr, .beta = nullptr, .running_mean = &mean, .running_var = &var, .frozen = frozen};
+            return batch_norm(ctx, x, gamma, beta, layer, f);
+          }};
+}
+
+Var classify(Context& ctx, const Draw& draw) {
+  const Var logits = draw({54, 100});
+  std::vector<int32_t> numbers(54);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Tensor labels = ctx.backend.new_tensor("labels", {54}, DType::i32);
+  ctx.backend.upload(numbers.data(), labels);
+  return cross_entropy(ctx, logits, labels, 0.1F);
+}
+
+}  // namespace
+
+std::vector<Check> all_checks() {
+  const Pool2dOptions window{.kernel_h = 3,
+                             .kernel_w = 3,
+                             .stride_h = 2,
+                             .stride_w = 2,
+                             .pad_h = 1,
+                             .pad_w = 1,
+                             .rounding = Rounding::ceil,
+                             .padding = Padding::ignored};
+  const Shape picture{8, 28, 28, 96};
+  const Shape rows{54, 1024};
+  return {
+      conv("1x1", 1, 1, {}),
+      conv("3x3", 3, 3, {.pad_h = 1, .pad_w = 1}),
+      conv("3x3 stride 2", 3, 3, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}),
+      conv("1x7", 1, 7, {.pad_w = 3}),
+      norm("of the batch + ReLU", false, kRelu),
+      norm("frozen + leaky ReLU", true, {0.75F}),
+      {"max_pool", [=](Context& ctx, const Draw& draw) { return max_pool(ctx, draw(picture), window); }},
+      {"average_pool", [=](Context& ctx, const Draw& draw) { return average_pool(ctx, draw(picture), window); }},
+      {"global_pool", [=](Context& ctx, const Draw& draw) { return global_pool(ctx, draw(picture), 0.5F); }},
+      {"linear",
+       [=](Context& ctx, const Draw& draw) {
+         return linear(ctx, draw(rows), draw({100, 1024}), draw({100}));
+       }},
+      {"activation", [=](Context& ctx, const Draw& draw) { return activation(ctx, draw(picture), kRelu); }},
+      {"add", [=](Context& ctx, const Draw& draw) { return add(ctx, draw(picture), draw(picture)); }},
+      {"scale", [=](Context& ctx, const Draw& draw) { return scale(ctx, draw(picture), 0.3F); }},
+      {"dropout", [=](Context& ctx, const Draw& draw) { return dropout(ctx, draw(picture), 0.4F); }},
+      {"softmax", [=](Context& ctx, const Draw& draw) { return softmax(ctx, draw(rows)); }},
+      {"log_softmax", [=](Context& ctx, const Draw& draw) { return log_softmax(ctx, draw(rows)); }},
+      {"centre_rows", [=](Context& ctx, const Draw& draw) { return centre_rows(ctx, draw(rows)); }},
+      {"normalise_rows", [=](Context& ctx, const Draw& draw) { return normalise_rows(ctx, draw(rows), 0.004F); }},
+      {"cross_entropy", classify},
+  };
+}
+
+std::vector<float> run(const Check& check, Backend& backend) {
+  Tape tape(backend);
+  Context ctx{.backend = backend, .tape = &tape, .mode = Mode::training, .seed = 3};
+  std::vector<Var> leaves;
+  const Draw draw = [&](const Shape& shape) {
+    leaves.push_back(tape.leaf(random_tensor(backend, shape, leaves.size())));
+    return leaves.back();
+  };
+  const Var y = check.forward(ctx, draw);
+  tape.backward(y, random_tensor(backend, y.shape(), 99));
+  std::vector<float> results;
+  append(backend, y.value(), results);
+  for (const Var& leaf : leaves) {
+    append(backend, tape.gradient(leaf), results);
+  }
+  return results;
+}
+
+}  // namespace gle::doctor
