@@ -136,7 +136,8 @@ void CpuBackend::average_pool_forward(const Tensor& x, const Pool2dOptions& opti
       const float* image = x.data() + row / out.height * in.height * in.width * x.pitch();
       for (int64_t q = 0; q < out.width; ++q) {
         const PoolWindow columns = pool_window(column_axis, q);
-        const float factor = 1.0F / static_cast<float>(pool_divisor(rows, columns, options.padding));
+        const int64_t divisor = pool_length(rows, options.padding) * pool_length(columns, options.padding);
+        const float factor = 1.0F / static_cast<float>(divisor);
         for_channel_blocks(in.channels, [&](int64_t c, auto vectors, auto lanes) {
           constexpr int kVectors = decltype(vectors)::count;
           vf sum[kVectors] = {};
@@ -168,6 +169,16 @@ void CpuBackend::average_pool_backward(const Pool2dOptions& options, const Tenso
   const PoolAxis column_axis = pool_columns(options, in.width);
   const int64_t windows = row_axis.kernel * column_axis.kernel / (row_axis.stride * column_axis.stride);
   const int64_t cost = in.width * in.channels * tap_cost(windows);
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(out.height + out.width) * sizeof(float), "average_pool_backward");
+  float* row_factors = lease.floats();
+  float* column_factors = row_factors + out.height;
+  for (int64_t p = 0; p < out.height; ++p) {
+    row_factors[p] = 1.0F / static_cast<float>(pool_length(pool_window(row_axis, p), options.padding));
+  }
+  for (int64_t q = 0; q < out.width; ++q) {
+    column_factors[q] = 1.0F / static_cast<float>(pool_length(pool_window(column_axis, q), options.padding));
+  }
   for_row_ranges(runtime_.pool, cut_rows(in.images * in.height, cost), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const PoolCover rows = pool_cover(row_axis, out.height, row % in.height);
@@ -178,10 +189,8 @@ void CpuBackend::average_pool_backward(const Pool2dOptions& options, const Tenso
           constexpr int kVectors = decltype(vectors)::count;
           vf sum[kVectors] = {};
           for (int64_t p = rows.begin; p < rows.end; ++p) {
-            const PoolWindow window_rows = pool_window(row_axis, p);
             for (int64_t q = columns.begin; q < columns.end; ++q) {
-              const int64_t divisor = pool_divisor(window_rows, pool_window(column_axis, q), options.padding);
-              const vf factor = set1(1.0F / static_cast<float>(divisor));
+              const vf factor = set1(row_factors[p] * column_factors[q]);
               const float* pdy = dy.data() + (image + p * out.width + q) * dy.pitch() + c;
               for (int v = 0; v < kVectors; ++v) {
                 sum[v] = fma(lanes.load(pdy + v * kLanes), factor, sum[v]);
