@@ -69,8 +69,8 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
                      }
                    }
                    for (int v = 0; v < kVectors; ++v) {
-                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes,
-                                  partial + channels + v * kLanes, lanes);
+                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes, partial + channels + v * kLanes,
+                                  lanes);
                    }
                  });
 

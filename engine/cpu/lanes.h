@@ -24,9 +24,7 @@ GLE_INLINE Put put_mode(const Tensor& y) {
   return whole_lines && y.rows() * y.channels() >= kStreamFloats ? Put::stream : Put::overwrite;
 }
 
-GLE_INLINE Put put_mode(const GradTarget& y) {
-  return y.mode == Accumulate::add ? Put::add : put_mode(y.grad);
-}
+GLE_INLINE Put put_mode(const GradTarget& y) { return y.mode == Accumulate::add ? Put::add : put_mode(y.grad); }
 
 struct FullLanes {
   GLE_INLINE vf load(const float* p) const { return GLE_ISA::load(p); }

@@ -1,6 +1,6 @@
-// Pooling x[N,H,W,C] to y[N,P,Q,C], vectors along the channels, rows of pixels in parallel. The backward kernels gather:
-// every input pixel asks the windows that see it (math/pool_window.h), so rows are independent, nothing is zeroed first
-// and each sum has one order.
+// Pooling x[N,H,W,C] to y[N,P,Q,C], vectors along the channels, rows of pixels in parallel. The backward kernels
+// gather: every input pixel asks the windows that see it (math/pool_window.h), so rows are independent, nothing is
+// zeroed first and each sum has one order.
 //   max      saves one byte per output, the winning tap;  dx = sum of dy over windows whose tap lands on the pixel
 //   average  saves nothing;                               dx = sum of dy / divisor over the windows that see the pixel
 //   global   saves the winning pixel per channel;         dx = (1 - share) dy / (H W), plus share dy at the winner
@@ -19,6 +19,9 @@ GLE_INLINE int64_t tap_cost(int64_t taps) { return 1 + taps / 4; }
 
 // A NaN beats every number and no number beats a NaN; among equals the first stays.
 GLE_INLINE vmask beats(vf challenger, vf holder) { return either(gt(challenger, holder), is_nan(challenger)); }
+
+// Walking over pixels at a few channels, the processor does not see which lines come next.
+constexpr int64_t kAhead = 16;
 
 struct Sizes {
   int64_t images, height, width, channels;
@@ -226,7 +229,9 @@ void CpuBackend::global_pool_forward(const Tensor& x, float max_share, const Ten
           for (int64_t w = 0; w < in.width; ++w) {
             const int64_t pixel = h * in.width + w;
             for (int v = 0; v < kVectors; ++v) {
-              const vf value = lanes.load(image + pixel * x.pitch() + c + v * kLanes);
+              const float* px = image + pixel * x.pitch() + c + v * kLanes;
+              __builtin_prefetch(px + kAhead * x.pitch());
+              const vf value = lanes.load(px);
               row_sum[v] += value;
               if (want_max) {
                 const vmask better = beats(value, best[v]);
