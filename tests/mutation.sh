@@ -16,7 +16,7 @@ pattern="^($(IFS='|' && echo "${tests[*]}"))\$"
 
 build() { ninja -C "$work/build" "${tests[@]}" >"$work/build.log" 2>&1; }
 passes() {
-  GTEST_FAIL_FAST=1 ctest --test-dir "$work/build" -L fast -R "$pattern" --stop-on-failure --timeout 120 \
+  GTEST_FAIL_FAST=1 ctest --test-dir "$work/build" -L fast -R "$pattern" --stop-on-failure --timeout 1200 \
     >"$work/test.log" 2>&1
 }
 
