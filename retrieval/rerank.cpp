@@ -21,6 +21,15 @@ std::vector<float> stack(const Embeddings& first, const Embeddings& second) {
   return values;
 }
 
+float squared_distance(std::span<const float> a, std::span<const float> b) {
+  float sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float difference = a[i] - b[i];
+    sum += difference * difference;
+  }
+  return sum;
+}
+
 Embeddings doubled_if_asked(Embeddings queries, const Embeddings& gallery, const RerankOptions& options) {
   require(!(options.duplicate_self && queries.rows > 0), "rerank",
           "duplicate_self is for one set that queries itself, but queries were given");
@@ -64,6 +73,13 @@ void Rerank::find_neighbours() {
   });
 }
 
+// What turns a distance from image i into one relative to its largest. Images that all coincide are at distance 0 of
+// each other, whatever it is divided by.
+float Rerank::relative(int64_t i) const {
+  const float largest = largest_[static_cast<size_t>(i)];
+  return largest > 0 ? 1 / largest : 1;
+}
+
 bool Rerank::among_first(int64_t of, int64_t k, int32_t image) const {
   const int32_t* first = neighbours_.data() + of * reach_;
   return std::find(first, first + k + 1, image) != first + k + 1;
@@ -79,7 +95,7 @@ void Rerank::reciprocal(int64_t i, int64_t k, std::vector<int32_t>& found) const
   }
 }
 
-Rerank::Sparse Rerank::encode(int64_t i, std::span<const float> distances, float largest) const {
+Rerank::Sparse Rerank::encode(int64_t i) const {
   std::vector<int32_t> core;
   std::vector<int32_t> of_member;
   reciprocal(i, options_.k1, core);
@@ -101,7 +117,7 @@ Rerank::Sparse Rerank::encode(int64_t i, std::span<const float> distances, float
   Sparse code;
   double sum = 0;
   for (const int32_t image : images) {
-    const float weight = std::exp(-distances[static_cast<size_t>(image)] / largest);
+    const float weight = std::exp(-squared_distance(all_[i], all_[image]) * relative(i));
     code.push_back({image, weight});
     sum += weight;
   }
@@ -113,11 +129,7 @@ Rerank::Sparse Rerank::encode(int64_t i, std::span<const float> distances, float
 
 void Rerank::encode_all() {
   codes_.resize(static_cast<size_t>(all_.rows));
-  distances_.for_each_row([&](int64_t image, std::span<float> row) {
-    const auto at = static_cast<size_t>(image);
-    // Images that all coincide are at distance 0 of each other, whatever it is divided by.
-    codes_[at] = encode(image, row, largest_[at] > 0 ? largest_[at] : 1);
-  });
+  pool_.parallel_for(all_.rows, [&](int64_t image, int) { codes_[static_cast<size_t>(image)] = encode(image); });
 }
 
 void Rerank::expand_queries() {
@@ -178,7 +190,7 @@ void Rerank::for_each_row(int64_t begin, int64_t end, const Distances::Visit& vi
       }
     }
     const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
-    const float scale = options_.lambda / (largest_[at] > 0 ? largest_[at] : 1);
+    const float scale = options_.lambda * relative(query);
     for (size_t g = 0; g < to.size(); ++g) {
       to[g] = (1 - options_.lambda) * (1 - shared[g] / (2 - shared[g])) + scale * to[g];
     }

@@ -45,7 +45,8 @@ class Rerank {
   // The images that are reciprocal neighbours of i within k.
   void reciprocal(int64_t i, int64_t k, std::vector<int32_t>& found) const;
   bool among_first(int64_t of, int64_t k, int32_t image) const;
-  Sparse encode(int64_t i, std::span<const float> distances, float largest) const;
+  float relative(int64_t i) const;
+  Sparse encode(int64_t i) const;
   void find_neighbours();
   void encode_all();
   void expand_queries();
