@@ -10,10 +10,10 @@ namespace gle {
 // Who is who, for one evaluation. Cameras are empty, or one for every row; a query then ignores gallery images of its
 // own label and camera. Gallery images of label kJunk are ignored by all; kDistractor is nobody's label.
 struct Identities {
-  std::vector<int32_t> query_labels;
-  std::vector<int32_t> gallery_labels;
-  std::vector<int32_t> query_cameras;
-  std::vector<int32_t> gallery_cameras;
+  std::vector<int32_t> query_labels = {};
+  std::vector<int32_t> gallery_labels = {};
+  std::vector<int32_t> query_cameras = {};
+  std::vector<int32_t> gallery_cameras = {};
   bool same_set = false;  // queries and gallery are one set: a query ignores itself
 
   static constexpr int32_t kJunk = -1;
