@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace gle {
+
+// Who is who, for one evaluation. Cameras are empty, or one for every row; a query then ignores gallery images of its
+// own label and camera. Gallery images of label kJunk are ignored by all; kDistractor is nobody's label.
+struct Identities {
+  std::vector<int32_t> query_labels = {};
+  std::vector<int32_t> gallery_labels = {};
+  std::vector<int32_t> query_cameras = {};
+  std::vector<int32_t> gallery_cameras = {};
+  bool same_set = false;  // queries and gallery are one set: a query ignores itself
+
+  static constexpr int32_t kJunk = -1;
+  static constexpr int32_t kDistractor = -2;
+};
+
+// Throws ErrorCode::data if the numbers of labels and cameras do not fit.
+void check(const Identities& identities, int64_t queries, int64_t gallery);
+
+// Where a query's matches stand among the gallery images that count for it, from 0, ascending: all that ranking metrics
+// need. Equal distances stand in the order of their index. Empty: the query has no match.
+std::vector<int64_t> match_ranks(const Identities& identities, int64_t query, std::span<const float> distances);
+
+// Metrics over queries; those without a match are counted and left out of all averages.
+struct RankingMetrics {
+  int64_t queries = 0;
+  int64_t without_match = 0;
+  std::vector<int64_t> ks;
+  std::vector<double> recall;  // share of queries with a match among the first k, for each of ks; = CMC rank-k
+  double map = 0;              // mean average precision over the whole ranking
+  double minp = 0;             // mean inverse negative penalty
+  double r_precision = 0;
+  double map_at_r = 0;
+};
+
+// What one query adds to each metric, kept per query so that confidence intervals can be drawn from them.
+struct QueryMetrics {
+  bool has_match = false;
+  int64_t first = 0;  // rank of the nearest match
+  double average_precision = 0;
+  double inverse_penalty = 0;
+  double r_precision = 0;
+  double map_at_r = 0;
+};
+
+QueryMetrics query_metrics(std::span<const int64_t> match_ranks);
+
+RankingMetrics summarise(std::span<const QueryMetrics> queries, std::span<const int64_t> ks);
+
+// Half the width of the 95% interval around the mean of `value` over queries drawn with replacement.
+struct Interval {
+  double low = 0, high = 0;
+};
+Interval bootstrap(std::span<const QueryMetrics> queries, const std::function<double(const QueryMetrics&)>& value,
+                   int rounds, uint64_t seed);
+
+}  // namespace gle

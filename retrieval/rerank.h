@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/backend.h"
+#include "engine/thread_pool.h"
+#include "retrieval/distances.h"
+#include "retrieval/embeddings.h"
+
+namespace gle {
+
+struct RerankOptions {
+  int64_t k1 = 20;
+  int64_t k2 = 6;
+  float lambda = 0.3F;
+  // Queries and gallery are one set, given as `gallery` alone: present once, or twice as the authors' program has it.
+  bool duplicate_self = false;
+};
+
+// k-reciprocal re-ranking (Zhong et al.), sparse: the same distances as the dense algorithm in memory of the order of
+// images x neighbours. Neighbours are ranked by squared Euclidean distance over queries and gallery together, ties by
+// index, queries first.
+class Rerank {
+ public:
+  // `queries` without rows: the gallery's images query each other.
+  Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options);
+
+  int64_t queries() const { return query_count_; }
+  int64_t gallery() const { return gallery_count_; }
+  // visit(query, final distances to the whole gallery), on several threads, for each query in [begin, end).
+  void for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit);
+  void for_each_row(const Distances::Visit& visit) { for_each_row(0, query_count_, visit); }
+
+ private:
+  // A row of V: which images, in ascending order, with what weight.
+  struct Entry {
+    int32_t image;
+    float weight;
+  };
+  using Sparse = std::vector<Entry>;
+
+  // The images that are reciprocal neighbours of i within k.
+  void reciprocal(int64_t i, int64_t k, std::vector<int32_t>& found) const;
+  bool among_first(int64_t of, int64_t k, int32_t image) const;
+  float relative(int64_t i) const;
+  Sparse encode(int64_t i) const;
+  void find_neighbours();
+  void encode_all();
+  void expand_queries();
+  void invert();
+
+  ThreadPool& pool_;
+  RerankOptions options_;
+  std::vector<float> all_values_;
+  Embeddings all_;
+  Distances distances_;
+  int64_t query_count_;
+  int64_t gallery_count_;
+  int64_t first_of_gallery_;
+  int64_t reach_;                    // neighbours kept of each image, itself included
+  std::vector<int32_t> neighbours_;  // [images, reach]
+  std::vector<float> largest_;       // [images]
+  std::vector<Sparse> codes_;
+  std::vector<int64_t> column_starts_;  // the gallery's codes by column
+  std::vector<Entry> columns_;
+};
+
+}  // namespace gle

@@ -1,0 +1,127 @@
+#include "retrieval/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "engine/error.h"
+#include "retrieval/distances.h"
+#include "tests/retrieval/support.h"
+
+namespace gle::test {
+namespace {
+
+TEST(Ranking, RecallOfTheOracle) {
+  Machine m;
+  const Npz oracle = fixture("metrics.npz");
+  const Matrix points = matrix(oracle.at("embeddings"));
+  const std::vector<int32_t> classes = labels(oracle.at("labels"));
+  const Identities id{.query_labels = classes, .gallery_labels = classes, .same_set = true};
+  check(id, points.rows, points.rows);
+  Distances distances(*m.backend, m.pool, points.view(), points.view());
+  std::vector<QueryMetrics> queries(static_cast<size_t>(points.rows));
+  distances.for_each_row([&](int64_t query, std::span<float> row) {
+    queries[static_cast<size_t>(query)] = query_metrics(match_ranks(id, query, row));
+  });
+  const std::vector<int64_t> ks = oracle.at("recall_k").integers();
+  const RankingMetrics found = summarise(queries, ks);
+  const std::vector<double> expected = oracle.at("recall").doubles();
+  ASSERT_EQ(found.recall.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_DOUBLE_EQ(found.recall[i], expected[i]) << "k " << ks[i];
+  }
+}
+
+// The plain way: sort everything, walk down, count.
+std::vector<int64_t> ranks_by_sorting(const Identities& id, int64_t query, std::span<const float> row) {
+  std::vector<size_t> order(row.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] < row[b]; });
+  std::vector<int64_t> ranks;
+  int64_t rank = 0;
+  for (const size_t i : order) {
+    const bool same = id.gallery_labels[i] == id.query_labels[static_cast<size_t>(query)];
+    const bool same_camera =
+        !id.query_cameras.empty() && id.gallery_cameras[i] == id.query_cameras[static_cast<size_t>(query)];
+    if ((id.same_set && static_cast<int64_t>(i) == query) || id.gallery_labels[i] == Identities::kJunk ||
+        (same && same_camera)) {
+      continue;
+    }
+    if (same) {
+      ranks.push_back(rank);
+    }
+    ++rank;
+  }
+  return ranks;
+}
+
+TEST(Ranking, RanksEqualSortingWithTiesJunkDistractorsAndCameras) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const bool same_set = seed % 3 == 0;
+    const int64_t gallery = 40 + static_cast<int64_t>(seed);
+    const int64_t query_count = same_set ? gallery : 25;
+    Identities id{.query_labels = random_labels(query_count, 7, seed), .gallery_labels = {}, .same_set = same_set};
+    id.gallery_labels = same_set ? id.query_labels : random_labels(gallery, 9, seed + 100);
+    if (seed % 2 == 0) {
+      id.query_cameras = random_labels(query_count, 3, seed + 200);
+      id.gallery_cameras = same_set ? id.query_cameras : random_labels(gallery, 3, seed + 300);
+    }
+    if (!same_set) {
+      id.gallery_labels[1] = id.gallery_labels[5] = Identities::kJunk;
+      id.gallery_labels[2] = id.gallery_labels[7] = Identities::kDistractor;
+    }
+    check(id, query_count, gallery);
+    for (int64_t query = 0; query < query_count; ++query) {
+      std::vector<float> row(static_cast<size_t>(gallery));
+      for (size_t i = 0; i < row.size(); ++i) {
+        const float draw = uniform(RandomKey{.seed = seed, .stream = 9}, static_cast<uint64_t>(query) * 200 + i);
+        row[i] = std::floor(draw * (seed % 2 == 0 ? 12.0F : 1e6F));
+      }
+      EXPECT_EQ(match_ranks(id, query, row), ranks_by_sorting(id, query, row)) << seed << " " << query;
+    }
+  }
+}
+
+TEST(Ranking, MetricsOfKnownRanks) {
+  const std::vector<int64_t> ranks = {0, 2, 5};
+  const QueryMetrics q = query_metrics(ranks);
+  EXPECT_TRUE(q.has_match);
+  EXPECT_DOUBLE_EQ(q.average_precision, (1.0 + 2.0 / 3 + 3.0 / 6) / 3);
+  EXPECT_DOUBLE_EQ(q.inverse_penalty, 3.0 / 6);
+  EXPECT_DOUBLE_EQ(q.r_precision, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(q.map_at_r, (1.0 + 2.0 / 3) / 3);
+  const std::vector<QueryMetrics> queries = {q, query_metrics({}), query_metrics(std::vector<int64_t>{4})};
+  const std::vector<int64_t> ks = {1, 4, 5};
+  const RankingMetrics all = summarise(queries, ks);
+  EXPECT_EQ(all.queries, 3);
+  EXPECT_EQ(all.without_match, 1);
+  EXPECT_EQ(all.recall, (std::vector<double>{0.5, 0.5, 1.0}));
+  EXPECT_DOUBLE_EQ(all.map, (q.average_precision + 0.2) / 2);
+}
+
+TEST(Ranking, BootstrapCoversTheMeanAndRepeats) {
+  std::vector<QueryMetrics> queries;
+  for (int i = 0; i < 400; ++i) {
+    queries.push_back({.has_match = true, .first = i % 4 == 0 ? 0 : 3});
+  }
+  const auto hit = [](const QueryMetrics& q) { return q.first < 1 ? 1.0 : 0.0; };
+  const Interval a = bootstrap(queries, hit, 500, 1);
+  const Interval b = bootstrap(queries, hit, 500, 1);
+  EXPECT_LT(a.low, 0.25);
+  EXPECT_GT(a.high, 0.25);
+  EXPECT_NEAR(a.high - a.low, 2 * 1.96 * std::sqrt(0.25 * 0.75 / 400), 0.02);
+  EXPECT_EQ(a.low, b.low);
+  EXPECT_EQ(a.high, b.high);
+}
+
+TEST(Ranking, RefusesLabelsThatDoNotFit) {
+  const Identities id{.query_labels = {1, 2}, .gallery_labels = {1, 2, 3}};
+  EXPECT_NO_THROW(check(id, 2, 3));
+  EXPECT_THROW(check(id, 3, 3), Error);
+  EXPECT_THROW(check(id, 2, 4), Error);
+  const Identities cameras{.query_labels = {1, 2}, .gallery_labels = {1, 2, 3}, .query_cameras = {0, 0}};
+  EXPECT_THROW(check(cameras, 2, 3), Error);
+}
+
+}  // namespace
+}  // namespace gle::test

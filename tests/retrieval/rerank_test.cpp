@@ -1,0 +1,81 @@
+#include "retrieval/rerank.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+#include "tests/retrieval/support.h"
+
+namespace gle::test {
+namespace {
+
+std::vector<float> all_rows(Rerank& rerank) {
+  std::vector<float> result(static_cast<size_t>(rerank.queries() * rerank.gallery()));
+  rerank.for_each_row([&](int64_t query, std::span<float> row) {
+    std::copy(row.begin(), row.end(), result.begin() + query * rerank.gallery());
+  });
+  return result;
+}
+
+class RerankOracle : public testing::TestWithParam<const char*> {};
+
+TEST_P(RerankOracle, FinalDistances) {
+  Machine m;
+  const Npz oracle = fixture(GetParam());
+  const Matrix queries = matrix(oracle.at("query"));
+  const Matrix gallery = matrix(oracle.at("gallery"));
+  Rerank rerank(*m.backend, m.pool, queries.view(), gallery.view(),
+                {.k1 = static_cast<int64_t>(oracle.at("k1").scalar()),
+                 .k2 = static_cast<int64_t>(oracle.at("k2").scalar()),
+                 .lambda = static_cast<float>(oracle.at("lam").scalar())});
+  const std::vector<float> expected = oracle.at("final_distance").floats();
+  const std::vector<float> found = all_rows(rerank);
+  ASSERT_EQ(found.size(), expected.size());
+  double worst = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(found[i]) - expected[i]));
+  }
+  EXPECT_LE(worst, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, RerankOracle,
+                         testing::Values("rerank_k2_is_1.npz", "rerank_odd_k1_5.npz", "rerank_query_gallery_4_2_07.npz",
+                                         "rerank_query_gallery_20_6_03.npz"));
+
+TEST(Rerank, DuplicateSelfIsTheSetAsQueriesAndAsGallery) {
+  Machine m;
+  const Matrix points = random_matrix(90, 16, 4);
+  const RerankOptions options{.k1 = 10, .k2 = 4, .lambda = 0.4F};
+  RerankOptions doubled = options;
+  doubled.duplicate_self = true;
+  Rerank explicitly(*m.backend, m.pool, points.view(), points.view(), options);
+  Rerank implicitly(*m.backend, m.pool, Embeddings{}, points.view(), doubled);
+  EXPECT_EQ(all_rows(explicitly), all_rows(implicitly));
+  Rerank once(*m.backend, m.pool, Embeddings{}, points.view(), options);
+  EXPECT_NE(all_rows(once), all_rows(implicitly));
+}
+
+TEST(Rerank, SameOnAnyNumberOfThreadsAndFiniteForCoincidingImages) {
+  Machine m;
+  Matrix points = random_matrix(60, 8, 4);
+  ThreadPool one(1);
+  Rerank a(*m.backend, m.pool, Embeddings{}, points.view(), {.k1 = 7, .k2 = 3, .lambda = 0.5F});
+  Rerank b(*m.backend, one, Embeddings{}, points.view(), {.k1 = 7, .k2 = 3, .lambda = 0.5F});
+  EXPECT_EQ(all_rows(a), all_rows(b));
+  std::fill(points.values.begin(), points.values.end(), 0.25F);
+  Rerank same(*m.backend, m.pool, Embeddings{}, points.view(), {.k1 = 7, .k2 = 3, .lambda = 0.5F});
+  for (const float value : all_rows(same)) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(Rerank, RefusesReachBeyondTheImages) {
+  Machine m;
+  const Matrix points = random_matrix(10, 8, 4);
+  EXPECT_THROW(Rerank(*m.backend, m.pool, Embeddings{}, points.view(), {.k1 = 10}), Error);
+  EXPECT_THROW(Rerank(*m.backend, m.pool, Embeddings{}, points.view(), {.k1 = 3, .k2 = 2, .lambda = 1.5F}), Error);
+  EXPECT_THROW(Rerank(*m.backend, m.pool, points.view(), points.view(), {.k1 = 3, .k2 = 2, .duplicate_self = true}),
+               Error);
+}
+
+}  // namespace
+}  // namespace gle::test
