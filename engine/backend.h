@@ -112,6 +112,18 @@ class Backend {
                                const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
                                const Tensor& folded_bias) = 0;
 
+  // -- optimisers (optimiser.cpp): one pass over flat arrays, all dense and of one size --------------------------
+  // Adam and its kin, see AdamStep. moment1, moment2 and value are updated.
+  virtual void adam_step(const AdamStep& step, const Tensor& gradient, const Tensor& moment1, const Tensor& moment2,
+                         const Tensor& value) = 0;
+  // Gradient descent with momentum, see MomentumStep. moment and value are updated.
+  virtual void momentum_step(const MomentumStep& step, const Tensor& gradient, const Tensor& moment,
+                             const Tensor& value) = 0;
+  // average = keep * average + (1 - keep) * x
+  virtual void moving_average(float keep, const Tensor& x, const Tensor& average) = 0;
+  // Waits for the result, which is summed in double in a fixed order.
+  virtual double sum_of_squares(const Tensor& x) = 0;
+
   // -- pooling (pool2d.cpp): x[N,H,W,C], y[N,P,Q,C] -----------------------------------------------------------------
   // taps (u8, dense, like y): which tap of the window, r * kernel_w + s, was largest; the first among equals. NaN wins.
   // taps may be empty.

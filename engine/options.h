@@ -46,6 +46,32 @@ struct Activation {
 inline constexpr Activation kIdentity{1.0F};
 inline constexpr Activation kRelu{0.0F};
 
+//   g = gradient_scale * gradient + l2 * value
+//   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
+//   value = decay * value - step_size * m / (root_scale * sqrt(v) + eps),  or  decay * value - step_size * m
+struct AdamStep {
+  float gradient_scale = 1;
+  float l2 = 0;
+  float beta1 = 0.9F;
+  float beta2 = 0.999F;
+  float decay = 1;
+  float step_size = 0;
+  float root_scale = 1;
+  float eps = 1e-8F;
+  bool adaptive = true;  // false: the second form
+};
+
+//   g = gradient_scale * gradient + l2 * value,  m = momentum * m + g
+//   value = decay * value - step_size * (nesterov ? g + momentum * m : m)
+struct MomentumStep {
+  float gradient_scale = 1;
+  float l2 = 0;
+  float momentum = 0.9F;
+  float decay = 1;
+  float step_size = 0;
+  bool nesterov = false;
+};
+
 // Names one stream of random numbers: the same key gives the same numbers on every backend.
 struct RandomKey {
   uint64_t seed = 0;

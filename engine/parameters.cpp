@@ -85,6 +85,26 @@ int64_t ParameterSet::parameter_count() const {
   return count;
 }
 
+std::vector<ParameterSet::Range> ParameterSet::trainable_ranges() const {
+  std::vector<Range> ranges;
+  int64_t offset = 0;
+  for (const Parameter& parameter : parameters_) {
+    const Range range{offset, offset + padded(parameter.shape), parameter.lr_scale, parameter.decay_scale};
+    offset = range.end;
+    if (!parameter.trainable) {
+      continue;
+    }
+    const bool joins = !ranges.empty() && ranges.back().end == range.begin &&
+                       ranges.back().lr_scale == range.lr_scale && ranges.back().decay_scale == range.decay_scale;
+    if (joins) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
 void ParameterSet::complete_gradients(Backend& backend) {
   for (Parameter& parameter : parameters_) {
     if (!parameter.has_gradient) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/backend.h"
 #include "engine/tensor.h"
@@ -17,6 +18,8 @@ struct Parameter {
   Tensor value;
   Tensor grad;  // empty for state
   bool trainable = true;
+  float lr_scale = 1;  // factors of the optimiser's learning rate and weight decay
+  float decay_scale = 1;
   bool has_gradient = false;  // grad holds something of this step: the next writer adds
 };
 
@@ -44,6 +47,13 @@ class ParameterSet {
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
   const Tensor& state_values() const { return state_values_; }
+
+  // A stretch of the flat arrays of which every parameter is trained with the same factors.
+  struct Range {
+    int64_t begin, end;
+    float lr_scale, decay_scale;
+  };
+  std::vector<Range> trainable_ranges() const;
 
   // After a backward pass: parameters that no gradient reached get zero.
   void complete_gradients(Backend& backend);

@@ -62,6 +62,13 @@ class CpuBackend final : public Backend {
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
                        const Tensor& folded_bias) override;
 
+  void adam_step(const AdamStep& step, const Tensor& gradient, const Tensor& moment1, const Tensor& moment2,
+                 const Tensor& value) override;
+  void momentum_step(const MomentumStep& step, const Tensor& gradient, const Tensor& moment,
+                     const Tensor& value) override;
+  void moving_average(float keep, const Tensor& x, const Tensor& average) override;
+  double sum_of_squares(const Tensor& x) override;
+
   void max_pool_forward(const Tensor& x, const Pool2dOptions& options, const Tensor& y, const Tensor& taps) override;
   void max_pool_backward(const Tensor& taps, const Pool2dOptions& options, const Tensor& dy,
                          const GradTarget& dx) override;

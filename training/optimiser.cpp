@@ -1,0 +1,149 @@
+#include "training/optimiser.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace gle {
+
+namespace {
+
+constexpr std::array<std::pair<OptimiserKind, const char*>, 4> kNames = {{{OptimiserKind::radam, "radam"},
+                                                                          {OptimiserKind::adam, "adam"},
+                                                                          {OptimiserKind::adamw, "adamw"},
+                                                                          {OptimiserKind::sgd, "sgd"}}};
+
+void check(const OptimiserOptions& o) {
+  const char* op = "optimiser";
+  require(o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1, op,
+          "beta1 and beta2 must be from 0 to below 1, got ", o.beta1, " and ", o.beta2);
+  require(o.eps > 0 && std::isfinite(o.eps), op, "eps must be positive, got ", o.eps);
+  require(o.weight_decay >= 0 && std::isfinite(o.weight_decay), op, "weight_decay must not be negative, got ",
+          o.weight_decay);
+  require(o.clip_norm >= 0, op, "clip_norm must not be negative, got ", o.clip_norm);
+  require(o.average >= 0 && o.average < 1, op, "average must be from 0 to below 1, got ", o.average);
+}
+
+Tensor stretch(const Tensor& flat, const ParameterSet::Range& range) {
+  return flat.slice(range.begin, range.end).reshaped({1, range.end - range.begin});
+}
+
+}  // namespace
+
+OptimiserKind optimiser_kind(std::string_view name) {
+  for (const auto& [kind, text] : kNames) {
+    if (name == text) {
+      return kind;
+    }
+  }
+  fail(ErrorCode::usage, "optimiser: expected radam, adam, adamw or sgd, got '", name, "'");
+}
+
+const char* name_of(OptimiserKind kind) {
+  for (const auto& [known, text] : kNames) {
+    if (kind == known) {
+      return text;
+    }
+  }
+  bug("unknown optimiser");
+}
+
+Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options)
+    : backend_(backend), parameters_(parameters), options_(options) {
+  check(options);
+  const auto add_state = [&](const char* name, Tensor& tensor) {
+    tensor = backend.new_tensor(name, parameters.values().shape());
+    state_.push_back({name, tensor});
+  };
+  add_state("moment1", moment1_);
+  backend.fill(0.0F, moment1_);
+  if (options.kind != OptimiserKind::sgd) {
+    add_state("moment2", moment2_);
+    backend.fill(0.0F, moment2_);
+  }
+  if (options.average > 0) {
+    add_state("average", average_);
+    backend.scale(1.0F, parameters.values(), {average_});
+  }
+}
+
+double Optimiser::step(float learning_rate, bool measure_norm) {
+  require(std::isfinite(learning_rate) && learning_rate >= 0, "optimiser",
+          "the learning rate must not be negative, got ", learning_rate);
+  double norm = 0;
+  float gradient_scale = 1;
+  if (measure_norm || options_.clip_norm > 0) {
+    norm = std::sqrt(backend_.sum_of_squares(parameters_.gradients()));
+    if (options_.clip_norm > 0 && norm > options_.clip_norm) {
+      gradient_scale = static_cast<float>(options_.clip_norm / norm);
+    }
+  }
+  ++steps_;
+  for (const ParameterSet::Range& range : parameters_.trainable_ranges()) {
+    if (options_.kind == OptimiserKind::sgd) {
+      descend(range, learning_rate, gradient_scale);
+    } else {
+      adam(range, learning_rate, gradient_scale);
+    }
+  }
+  if (average_) {
+    backend_.moving_average(options_.average, parameters_.values(), average_);
+  }
+  parameters_.values_changed();
+  return norm;
+}
+
+void Optimiser::adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale) {
+  const double lr = static_cast<double>(learning_rate) * range.lr_scale;
+  const double decay = static_cast<double>(options_.weight_decay) * range.decay_scale;
+  const double b2 = options_.beta2;
+  const auto t = static_cast<double>(steps_);
+  const double bias1 = 1 - std::pow(static_cast<double>(options_.beta1), t);
+  const double bias2 = 1 - std::pow(b2, t);
+  AdamStep step{
+      .gradient_scale = gradient_scale, .beta1 = options_.beta1, .beta2 = options_.beta2, .eps = options_.eps};
+  if (options_.kind == OptimiserKind::adam) {
+    step.l2 = static_cast<float>(decay);
+  } else {
+    step.decay = static_cast<float>(1 - lr * decay);
+  }
+  if (options_.kind == OptimiserKind::radam) {
+    // Only once enough samples stand behind it can the variance of the adaptive rate be rectified.
+    const double longest = 2 / (1 - b2) - 1;
+    const double length = longest - 2 * t * (1 - bias2) / bias2;
+    step.adaptive = length >= 5;
+    const double rectified =
+        step.adaptive
+            ? std::sqrt(bias2 * (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+            : 1;
+    step.step_size = static_cast<float>(lr * rectified / bias1);
+  } else {
+    step.step_size = static_cast<float>(lr / bias1);
+    step.root_scale = static_cast<float>(1 / std::sqrt(bias2));
+  }
+  backend_.adam_step(step, stretch(parameters_.gradients(), range), stretch(moment1_, range), stretch(moment2_, range),
+                     stretch(parameters_.values(), range));
+}
+
+void Optimiser::descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale) {
+  const MomentumStep step{.gradient_scale = gradient_scale,
+                          .l2 = options_.weight_decay * range.decay_scale,
+                          .momentum = options_.beta1,
+                          .step_size = learning_rate * range.lr_scale,
+                          .nesterov = options_.nesterov};
+  backend_.momentum_step(step, stretch(parameters_.gradients(), range), stretch(moment1_, range),
+                         stretch(parameters_.values(), range));
+}
+
+void Optimiser::swap_average() {
+  require(static_cast<bool>(average_), "optimiser", "there is no moving average of the weights: set `average`");
+  const Tensor other = backend_.new_tensor("average", average_.shape());
+  backend_.scale(1.0F, parameters_.values(), {other});
+  backend_.scale(1.0F, average_, {parameters_.values()});
+  backend_.scale(1.0F, other, {average_});
+  parameters_.values_changed();
+}
+
+}  // namespace gle

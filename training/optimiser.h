@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/backend.h"
+#include "engine/parameters.h"
+
+namespace gle {
+
+enum class OptimiserKind { radam, adam, adamw, sgd };
+
+// "radam", "adam", "adamw", "sgd"; anything else throws.
+OptimiserKind optimiser_kind(std::string_view name);
+const char* name_of(OptimiserKind kind);
+
+struct OptimiserOptions {
+  OptimiserKind kind = OptimiserKind::radam;
+  float beta1 = 0.9F;  // also the momentum of sgd
+  float beta2 = 0.999F;
+  float eps = 1e-8F;
+  // Decoupled for radam and adamw (value -= lr * decay * value), added to the gradient for adam and sgd.
+  float weight_decay = 0;
+  bool nesterov = false;  // sgd
+  float clip_norm = 0;    // scales gradients whose norm over all parameters is larger; 0: never
+  float average = 0;      // share that the moving average of the weights keeps each step; 0: no average
+};
+
+// Moves the values of a ParameterSet along its gradients, one pass over the flat arrays. Its state is plain tensors and
+// a count, for checkpoints.
+class Optimiser {
+ public:
+  Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options);
+
+  // One step with the gradients as they are (complete_gradients() first). Returns their norm before clipping, or 0 if
+  // nothing asks for it: clipping or `measure_norm`.
+  double step(float learning_rate, bool measure_norm = false);
+
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+  struct State {
+    const char* name;
+    Tensor values;
+  };
+  // "moment1", "moment2", "average": those that the options call for.
+  const std::vector<State>& state() const { return state_; }
+  // Exchanges the weights with their moving average; again to go back.
+  void swap_average();
+
+ private:
+  void adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
+  void descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
+
+  Backend& backend_;
+  ParameterSet& parameters_;
+  OptimiserOptions options_;
+  int64_t steps_ = 0;
+  Tensor moment1_, moment2_, average_;
+  std::vector<State> state_;
+};
+
+}  // namespace gle
