@@ -75,6 +75,21 @@ class Backend {
   virtual void cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing,
                                       const Tensor& log_sums, const Tensor& dloss, const GradTarget& dlogits) = 0;
 
+  // -- group loss (group_loss.cpp) ----------------------------------------------------------------------------------
+  // W = similarities of embeddings[n,D], or given[n,n] where that is not negative (either may be empty);
+  // X_0 = softmax(logits[n,C] / temperature) over the batch's columns, anchors one-hot;
+  // X_t+1 = S / rowsum(S), S = X_t * (W X_t), but a row without support (rowsum 0) keeps its value;
+  // loss[1] = weight * sum_i -log(X_T[i, target_i] + 1e-12).
+  virtual void group_loss_forward(const Tensor& embeddings, const Tensor& given, const Tensor& logits,
+                                  const GroupColumns& batch, const GroupRefinement& options, float weight,
+                                  const GroupSaved& saved, const Tensor& loss) = 0;
+  // Gradients of the above. None reaches the logits of an anchor, a similarity that was clamped, or a given one that is
+  // 0. Finite always: support below 1e-20 and probabilities below 1e-30 count as 0 in both directions.
+  virtual void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
+                                   const GroupRefinement& options, float weight, const GroupSaved& saved,
+                                   const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
+                                   const GradTarget& dlogits) = 0;
+
   // -- gemm (gemm.cpp) ----------------------------------------------------------------------------------------------
   // c[M,N] (=) op(a) op(b) + bias[N]; bias may be empty. a, b, c may have a pitch.
   virtual void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,

@@ -40,6 +40,13 @@ class CpuBackend final : public Backend {
   void cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing, const Tensor& log_sums,
                               const Tensor& dloss, const GradTarget& dlogits) override;
 
+  void group_loss_forward(const Tensor& embeddings, const Tensor& given, const Tensor& logits,
+                          const GroupColumns& batch, const GroupRefinement& options, float weight,
+                          const GroupSaved& saved, const Tensor& loss) override;
+  void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
+                           const GroupRefinement& options, float weight, const GroupSaved& saved, const Tensor& dloss,
+                           const GradTarget& dembeddings, const GradTarget& dgiven, const GradTarget& dlogits) override;
+
   void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,
             const GradTarget& c) override;
 
