@@ -1,0 +1,117 @@
+#include "models/files/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace gle {
+
+namespace {
+
+class Descriptor {
+ public:
+  Descriptor(int fd, const std::string& path, const char* action) : fd_(fd) {
+    if (fd_ < 0) {
+      fail(ErrorCode::io, path, ": cannot ", action, ": ", std::strerror(errno));
+    }
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd);
+  }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return false;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t value = i;
+    for (int bit = 0; bit < 8; ++bit) {
+      value = (value >> 1) ^ ((value & 1U) != 0 ? 0xEDB88320U : 0U);
+    }
+    table[i] = value;
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::byte> read_file(const std::string& path) {
+  // Without O_NONBLOCK a pipe in a file's place would wait for ever.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path, "open");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    fail(ErrorCode::io, path, ": not a regular file");
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(status.st_size));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      fail(ErrorCode::io, path, ": cannot read: ", count < 0 ? std::strerror(errno) : "the file shrank meanwhile");
+    }
+    done += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
+void write_file(const std::string& path, std::initializer_list<Bytes> parts) {
+  const std::string temporary = path + ".tmp";
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), temporary, "create");
+  bool good = true;
+  for (const Bytes part : parts) {
+    good = good && write_all(file.get(), part);
+  }
+  good = good && ::fsync(file.get()) == 0;
+  good = file.close() == 0 && good;
+  good = good && std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!good) {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    fail(ErrorCode::io, path, ": cannot write: ", std::strerror(reason));
+  }
+}
+
+uint32_t crc32(Bytes bytes) {
+  static constexpr std::array<uint32_t, 256> kTable = crc_table();
+  uint32_t crc = 0xFFFFFFFFU;
+  for (const std::byte byte : bytes) {
+    crc = kTable[(crc ^ std::to_integer<uint32_t>(byte)) & 0xFFU] ^ (crc >> 8);
+  }
+  return ~crc;
+}
+
+}  // namespace gle
