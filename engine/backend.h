@@ -89,6 +89,8 @@ class Backend {
                                    const GroupRefinement& options, float weight, const GroupSaved& saved,
                                    const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
                                    const GradTarget& dlogits) = 0;
+  // x[n,c] = X_step, from 0 to T.
+  virtual void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) = 0;
 
   // -- gemm (gemm.cpp) ----------------------------------------------------------------------------------------------
   // c[M,N] (=) op(a) op(b) + bias[N]; bias may be empty. a, b, c may have a pitch.

@@ -73,7 +73,7 @@ struct GroupSaved {
   Tensor similarities;  // [n,n]: W
   Tensor rows;          // [3n+1]: embedding i became factor_i e - mean_i, of length 1 / inverse_i: all means, factors,
                         // inverses (0: a row without direction), then what `shift` subtracted
-  Tensor iterates;      // [T+1,n,c]: X_t up to a factor for each row
+  Tensor iterates;      // [T+1,n,c]: X_t up to a factor for each row, in an order of the backend's own
   Tensor scales;        // [T+1,n]: these factors
   Tensor inverse_sums;  // [T+1,n]: 1 / rowsum(S) of step t; 0 if the row had no support and kept its value
   Tensor misses;        // [n]: 1 - X_T[i, target_i], without cancellation

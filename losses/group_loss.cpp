@@ -50,19 +50,14 @@ void describe(Backend& b, const GroupSaved& saved, GroupLossDetails& details) {
     return values;
   };
   details.similarities = fetch(saved.similarities);
-  const std::vector<float> all = fetch(saved.iterates);
-  const std::vector<float> scales = fetch(saved.scales);
-  const auto n = static_cast<size_t>(saved.similarities.rows());
-  const size_t columns = all.size() / scales.size();
   details.iterates.clear();
   details.functional.clear();
-  for (size_t t = 0; t < scales.size() / n; ++t) {
-    std::vector<float> x(n * columns);
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t c = 0; c < columns; ++c) {
-        x[i * columns + c] = all[(t * n + i) * columns + c] * scales[t * n + i];
-      }
-    }
+  const auto n = static_cast<size_t>(saved.similarities.rows());
+  const Tensor iterate = b.new_tensor(kOp, {saved.iterates.shape()[1], saved.iterates.shape()[2]});
+  const auto columns = static_cast<size_t>(iterate.channels());
+  for (int t = 0; t < saved.iterates.shape()[0]; ++t) {
+    b.group_loss_iterate(saved, t, iterate);
+    std::vector<float> x = fetch(iterate);
     double functional = 0;
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < n; ++j) {
@@ -123,8 +118,14 @@ Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const Gro
                  b.cross_entropy_backward(logits, labels, smoothing, log_sums, dplain, dlogits);
                  dlogits.mode = Accumulate::add;
                }
-               b.group_loss_backward(embeddings, given, columns, refinement, weight, saved, dloss, to[0], to[2],
-                                     dlogits);
+               const bool compare = refinement.steps > 0;
+               for (const GradTarget& none : {to[0], to[2]}) {
+                 if (!compare && none && none.mode == Accumulate::overwrite) {
+                   b.fill(0.0F, none.grad);
+                 }
+               }
+               b.group_loss_backward(embeddings, given, columns, refinement, weight, saved, dloss,
+                                     compare ? to[0] : GradTarget(), compare ? to[2] : GradTarget(), dlogits);
              });
   return loss;
 }

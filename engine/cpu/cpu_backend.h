@@ -46,6 +46,7 @@ class CpuBackend final : public Backend {
   void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
                            const GroupRefinement& options, float weight, const GroupSaved& saved, const Tensor& dloss,
                            const GradTarget& dembeddings, const GradTarget& dgiven, const GradTarget& dlogits) override;
+  void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) override;
 
   void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,
             const GradTarget& c) override;

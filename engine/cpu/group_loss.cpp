@@ -28,39 +28,57 @@ struct Prior {
   RefineTask task;
 };
 
+// body(place, first column, columns) for the part of a row in each tile.
+template <class Body>
+GLE_INLINE void for_row(const RefineTask& t, int64_t i, const Body& body) {
+  for (int64_t first = 0; first < t.classes; first += kTile) {
+    body(tile_row(t, first, i), first, tile_columns(t, first));
+  }
+}
+
 void prior_row(const Prior& p, int64_t i) {
   const RefineTask& t = p.task;
-  float* y = t.iterate(0) + i * t.classes;
+  float* y = t.iterate(0);
   const int32_t target = t.targets[i];
   t.inverse_sums[i] = 1.0F;
   if (p.batch.anchors.bytes()[i]) {
-    std::memset(y, 0, static_cast<size_t>(t.classes) * sizeof(float));
-    y[target] = 1.0F;
+    for_row(t, i, [&](int64_t at, int64_t, int64_t columns) {
+      std::memset(y + at, 0, static_cast<size_t>(columns) * sizeof(float));
+    });
+    y[tile_entry(t, i, target)] = 1.0F;
     t.scales[i] = 1.0F;
     t.misses[i] = 0.0F;
     return;
   }
   const float* z = p.logits.data() + i * p.logits.pitch();
-  if (p.batch.columns) {
-    const int32_t* columns = p.batch.columns.ints();
-    for (int64_t c = 0; c < t.classes; ++c) {
-      y[c] = z[columns[c]];
-    }
-    z = y;
-  }
+  const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
   const vf lowest = set1(-__builtin_inff());
   vf highest = lowest;
-  for_vectors(t.classes, [&](int64_t c, auto lanes) { highest = max(lanes.keep(lanes.load(z + c), lowest), highest); });
+  if (chosen) {
+    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+      for (int64_t c = 0; c < columns; ++c) {
+        y[at + c] = z[chosen[first + c]];
+        highest[0] = highest[0] < y[at + c] ? y[at + c] : highest[0];
+      }
+    });
+  } else {
+    for_vectors(t.classes,
+                [&](int64_t c, auto lanes) { highest = max(lanes.keep(lanes.load(z + c), lowest), highest); });
+  }
   const float top = horizontal_max(highest);
   const vf factor = set1(1.0F / p.temperature);
   vf sum = zero();
-  for_vectors(t.classes, [&](int64_t c, auto lanes) {
-    vf e = exp((lanes.load(z + c) - top) * factor);
-    e = select(lt(e, set1(kNoMass)), zero(), e);
-    lanes.store(y + c, e);
-    sum += select(eqi(lane_numbers() + static_cast<int32_t>(c), set1i(target)), zero(), lanes.keep(e, zero()));
+  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    const float* from = chosen ? y + at : z + first;
+    const vi here = set1i(target - static_cast<int32_t>(first));
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      vf e = exp((lanes.load(from + c) - top) * factor);
+      e = select(lt(e, set1(kNoMass)), zero(), e);
+      lanes.store(y + at + c, e);
+      sum += select(eqi(lane_numbers() + static_cast<int32_t>(c), here), zero(), lanes.keep(e, zero()));
+    });
   });
-  const float others = horizontal_sum(sum), total = others + y[target];
+  const float others = horizontal_sum(sum), total = others + y[tile_entry(t, i, target)];
   t.scales[i] = 1.0F / total;
   t.misses[i] = others / total;
 }
@@ -89,18 +107,34 @@ GLE_INLINE SimilarityTask similarity_task(const Tensor& embeddings, const Tensor
 }
 
 GLE_INLINE float own_probability(const RefineTask& t, int64_t i) {
-  return t.iterate(t.steps)[i * t.classes + t.targets[i]] * t.scales[t.steps * t.n + i];
+  return t.iterate(t.steps)[tile_entry(t, i, t.targets[i])] * t.scales[t.steps * t.n + i];
 }
 
-// dz of the columns that take part; a and r are X_0 * dL/dX_0 and its sum, or, without a step, one-hot of value r.
-GLE_INLINE void prior_row_back(const Prior& p, int64_t i, const float* a, float r, float* dz, Put mode) {
+// dz (=) the gradient of a row of logits; a and r are X_0 * dL/dX_0 and its sum, or, without a step, one-hot of value
+// r.
+void prior_row_back(const Prior& p, int64_t i, const float* a, float r, float* dz, Put mode) {
   const RefineTask& t = p.task;
-  const float* y = t.iterate(0) + i * t.classes;
+  const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
   const vf sum = set1(-r * t.scales[i]), factor = set1(1.0F / p.temperature);
-  for_vectors(t.classes, [&](int64_t c, auto lanes) {
-    const vf before = t.steps > 0 ? lanes.load(a + c) : zero();
-    lanes.put(dz + c, fma(lanes.load(y + c), sum, before) * factor, mode);
+  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    const float* y = t.iterate(0) + at;
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      const vf before = t.steps > 0 ? lanes.load(a + at + c) : zero();
+      const vf d = fma(lanes.load(y + c), sum, before) * factor;
+      if (chosen) {
+        float one[kLanes];
+        store(one, d);
+        for (int64_t l = 0; l < kLanes && c + l < columns; ++l) {
+          dz[chosen[first + c + l]] += one[l];
+        }
+      } else {
+        lanes.put(dz + first + c, d, mode);
+      }
+    });
   });
+  if (t.steps == 0) {
+    dz[chosen ? chosen[t.targets[i]] : t.targets[i]] += r / p.temperature;
+  }
 }
 
 }  // namespace
@@ -163,27 +197,27 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
   for_row_ranges(runtime_.pool, cut_rows(n, 2 * all), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float* dz = dlogits.grad.data() + i * dlogits.grad.pitch();
-      float* row = a + i * classes;
       const bool anchor = batch.anchors.bytes()[i] != 0;
-      const bool whole = !batch.columns && !anchor;
-      if (!whole && !add) {
+      if ((anchor || batch.columns) && !add) {
         std::memset(dz, 0, static_cast<size_t>(all) * sizeof(float));
       }
-      if (anchor) {
-        continue;
-      }
-      prior_row_back(prior, i, row, sums[i], whole ? dz : row, whole && add ? Put::add : Put::overwrite);
-      if (task.steps == 0) {
-        (whole ? dz : row)[task.targets[i]] += slopes[i] / options.temperature;
-      }
-      if (batch.columns) {
-        const int32_t* columns = batch.columns.ints();
-        for (int64_t c = 0; c < classes; ++c) {
-          dz[columns[c]] += row[c];
-        }
+      if (!anchor) {
+        prior_row_back(prior, i, a, sums[i], dz, add ? Put::add : Put::overwrite);
       }
     }
   });
+}
+
+void CpuBackend::group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) {
+  const RefineTask t = refine_task({}, step, saved);
+  for (int64_t i = 0; i < t.n; ++i) {
+    const vf scale = set1(t.scales[step * t.n + i]);
+    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+      const float* y = t.iterate(step) + at;
+      float* to = x.data() + i * x.pitch() + first;
+      for_vectors(columns, [&](int64_t c, auto lanes) { lanes.store(to + c, lanes.load(y + c) * scale); });
+    });
+  }
 }
 
 }  // namespace gle::cpu::GLE_ISA

@@ -91,6 +91,19 @@ struct RefineTask {
   GLE_INLINE float* iterate(int t) const { return iterates + t * n * classes; }
 };
 
+// A matrix [n, classes] of the refinement lies tile after tile of kTile columns, each [n, its columns] without a gap:
+// what a step works on is one stretch of memory, however many classes there are.
+inline constexpr int64_t kTile = 64;
+
+GLE_INLINE int64_t tile_columns(const RefineTask& t, int64_t first) { return at_most(kTile, t.classes - first); }
+GLE_INLINE int64_t tile_row(const RefineTask& t, int64_t first, int64_t row) {
+  return first * t.n + row * tile_columns(t, first);
+}
+GLE_INLINE int64_t tile_entry(const RefineTask& t, int64_t row, int64_t column) {
+  const int64_t first = column / kTile * kTile;
+  return tile_row(t, first, row) + column - first;
+}
+
 int64_t refine_scratch(const RefineTask& task, int threads);
 void refine_forward(ThreadPool& pool, const RefineTask& task, float* scratch);
 

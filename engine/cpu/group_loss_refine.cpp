@@ -21,7 +21,6 @@ namespace gle::cpu::GLE_ISA {
 
 namespace {
 
-constexpr int64_t kTile = 64;  // columns
 constexpr float kNoSupport = 1e-20F;
 constexpr float kNoMass = 1e-30F;
 
@@ -52,11 +51,17 @@ GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_
   return l;
 }
 
-GLE_INLINE void pack_tile(const float* tile, int64_t ld, int64_t n, const ChannelBlocks& blocks, float* panels) {
+// A tile as the product wants it: in panels, one after the other. A single panel of full width is the tile itself.
+GLE_INLINE const float* pack_tile(const float* tile, int64_t n, const ChannelBlocks& blocks, float* panels) {
+  const int64_t ld = blocks.channels;
+  if (blocks.count() == 1 && blocks.padded() == ld) {
+    return tile;
+  }
   for (int64_t b = 0; b < blocks.count(); ++b) {
     pack_rows(tile + blocks.first(b), ld, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
               panels + blocks.first(b) * n);
   }
+  return panels;
 }
 
 // body(first column, columns) for the tiles of a piece.
@@ -91,12 +96,11 @@ void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int threa
   std::memset(sums, 0, static_cast<size_t>(t.n * kLanes) * sizeof(float));
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
     const ChannelBlocks blocks{columns};
-    pack_tile(y + first, t.classes, t.n, blocks, panels);
-    multiply(l.w, l.ld, t.n, t.n, panels, blocks, support, kTile, false);
-    for (int64_t i = 0; i < t.n; ++i) {
-      const float* g = support + i * kTile;
-      const float* from = y + i * t.classes + first;
-      float* to = next + i * t.classes + first;
+    const float* from = y + first * t.n;
+    float* to = next + first * t.n;
+    multiply(l.w, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
+    for (int64_t i = 0; i < t.n; ++i, from += columns, to += columns) {
+      const float* g = support + i * columns;
       const vf scale = set1(scales[i]);
       const vi target = set1i(static_cast<int32_t>(t.targets[i] - first));
       vf sum = load(sums + i * kLanes);
@@ -124,9 +128,10 @@ struct BackwardStep {
 GLE_INLINE void one_row_back(const RefineTask& t, const BackwardStep& s, int64_t i, int64_t first, int64_t columns,
                              float* x, float* v) {
   const int64_t n = t.n;
-  const float* y = t.iterate(s.t) + i * t.classes + first;
-  const float* next = t.iterate(s.t + 1) + i * t.classes + first;
-  float* a = s.a + i * t.classes + first;
+  const int64_t at = first * n + i * columns;
+  const float* y = t.iterate(s.t) + at;
+  const float* next = t.iterate(s.t + 1) + at;
+  float* a = s.a + at;
   const float inverse_sum = t.inverse_sums[(s.t + 1) * n + i];
   const vf scale = set1(t.scales[s.t * n + i]);
   const int64_t target = t.targets[i] - first;
@@ -184,25 +189,24 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
     const ChannelBlocks blocks{columns};
     for (int64_t i = 0; i < n; ++i) {
-      one_row_back(t, s, i, first, columns, x + i * kTile, v + i * kTile);
+      one_row_back(t, s, i, first, columns, x + i * columns, v + i * columns);
     }
-    pack_tile(v, kTile, n, blocks, panels);
-    multiply(l.w, l.ld, n, n, panels, blocks, product, kTile, false);
+    multiply(l.w, l.ld, n, n, pack_tile(v, n, blocks, panels), blocks, product, columns, false);
     for (int64_t i = 0; i < n; ++i) {
-      float* a = s.a + i * t.classes + first;
+      float* a = s.a + first * n + i * columns;
       vf sum = load(sums + i * kLanes);
       for_vectors(columns, [&](int64_t c, auto lanes) {
-        const vf da = fma(lanes.load(x + i * kTile + c), lanes.load(product + i * kTile + c), lanes.load(a + c));
+        const vf da = fma(lanes.load(x + i * columns + c), lanes.load(product + i * columns + c), lanes.load(a + c));
         lanes.store(a + c, da);
         sum += lanes.keep(da, zero());
       });
       store(sums + i * kLanes, sum);
     }
     for (int64_t b = 0; b < samples.count(); ++b) {
-      pack_columns(x + samples.first(b) * kTile, kTile, columns, samples.channels_in(b), samples.vectors_in(b) * kLanes,
-                   transposed + samples.first(b) * columns);
+      pack_columns(x + samples.first(b) * columns, columns, columns, samples.channels_in(b),
+                   samples.vectors_in(b) * kLanes, transposed + samples.first(b) * columns);
     }
-    multiply(v, kTile, n, columns, transposed, samples, dw, n, add);
+    multiply(v, columns, n, columns, transposed, samples, dw, n, add);
     add = true;
   });
   add_lanes(sums, n, l.partial_sums + piece * n);
@@ -231,13 +235,16 @@ void refine_forward(ThreadPool& pool, const RefineTask& t, float* scratch) {
     pool.parallel_for(l.pieces, [&](int64_t piece, int thread) { refine_piece(t, l, piece, thread, y, scales, next); });
     for (int64_t i = 0; i < t.n; ++i) {
       const float others = add_pieces(l, t.n, i);
-      const float sum = others + next[i * t.classes + t.targets[i]];
+      const float sum = others + next[tile_entry(t, i, t.targets[i])];
       float* inverse_sum = t.inverse_sums + (step + 1) * t.n + i;
       float* scale = t.scales + (step + 1) * t.n + i;
       if (sum < kNoMass) {
         *inverse_sum = 0.0F;
         *scale = scales[i];
-        std::memcpy(next + i * t.classes, y + i * t.classes, static_cast<size_t>(t.classes) * sizeof(float));
+        for (int64_t c = 0; c < t.classes; c += kTile) {
+          const int64_t at = tile_row(t, c, i);
+          std::memcpy(next + at, y + at, static_cast<size_t>(tile_columns(t, c)) * sizeof(float));
+        }
       } else {
         *inverse_sum = *scale = 1.0F / sum;
         t.misses[i] = others / sum;
