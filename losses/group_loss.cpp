@@ -95,8 +95,10 @@ Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const Gro
   const int64_t columns = batch.columns().columns ? batch.columns().columns.elements() : batch.classes();
   const GroupSaved saved = room_for(ctx.backend, n, columns, options.refinement.steps);
   Var loss = ctx.new_var(kOp, {1});
-  ctx.backend.group_loss_forward(embeddings.value(), given.value(), logits.value(), batch.columns(), options.refinement,
-                                 weight, saved, loss.value());
+  // Without a step nobody looks at the similarities.
+  const bool compare = options.refinement.steps > 0 || details;
+  ctx.backend.group_loss_forward(compare ? embeddings.value() : Tensor(), compare ? given.value() : Tensor(),
+                                 logits.value(), batch.columns(), options.refinement, weight, saved, loss.value());
   Tensor log_sums;
   if (options.cross_entropy_weight != 0.0F) {
     log_sums = ctx.backend.new_tensor(kOp, {n});
