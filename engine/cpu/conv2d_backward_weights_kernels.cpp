@@ -1,12 +1,12 @@
 // dw[k,r,s,c] (+)= sum over n,p,q of dy[n,p,q,k] * x[n, p*stride_h + r - pad_h, q*stride_w + s - pad_w, c].
 //
 // A tile of dw, a few k by two vectors of c for one (r, s), stays in registers while a chunk of pixels passes. Both
-// operands are first copied so that the kernel reads them front to back: dy as [block of k][pixel][k of the block], x as
-// a zero-padded window [row][column][two vectors of c], which serves all (r, s) and all k. When c is small and fills
+// operands are first copied so that the kernel reads them front to back: dy as [block of k][pixel][k of the block], x
+// as a zero-padded window [row][column][two vectors of c], which serves all (r, s) and all k. When c is small and fills
 // vectors badly, (s, c) is taken as one dimension of a dense window, whose runs of s * c floats overlap.
 //
-// The sum runs over chunks in order, in a few groups that depend on the shape alone; the groups' sums are added in order
-// at the end. Threads share out groups, and blocks of k and c, which changes no sum.
+// The sum runs over chunks in order, in a few groups that depend on the shape alone; the groups' sums are added in
+// order at the end. Threads share out groups, and blocks of k and c, which changes no sum.
 
 #include "engine/cpu/conv2d_bands.h"
 #include "engine/cpu/conv2d_kernels.h"
@@ -21,12 +21,12 @@ constexpr int64_t kMostGroups = 8;
 constexpr int64_t kSumPiece = 4096;  // floats of dw summed at a time
 
 struct WeightTile {
-  const float* x;                               // the window, at the tile's (r, s) and c
-  int64_t pixel_step, row_step, image_step;     // in the window, from output to output
-  const float* dy;                              // [images * rows * columns][k of the block]
+  const float* x;                            // the window, at the tile's (r, s) and c
+  int64_t pixel_step, row_step, image_step;  // in the window, from output to output
+  const float* dy;                           // [images * rows * columns][k of the block]
   int64_t images, rows, columns;
-  float* dw;  // at the tile's (k, r, s, c)
-  int64_t dw_step;  // from k to k
+  float* dw;         // at the tile's (k, r, s, c)
+  int64_t dw_step;   // from k to k
   int64_t channels;  // of the tile's vectors that exist
   bool add;
 };
@@ -78,7 +78,7 @@ void weight_tile_kernel(const WeightTile& t) {
 
 using Kernel = void (*)(const WeightTile&);
 
-#define GLE_FOUR(first, v)                                                                        \
+#define GLE_FOUR(first, v)                                                                          \
   weight_tile_kernel<first, v>, weight_tile_kernel<first + 1, v>, weight_tile_kernel<first + 2, v>, \
       weight_tile_kernel<first + 3, v>
 constexpr Kernel kKernels[2][kMaxPixels] = {
@@ -96,13 +96,13 @@ constexpr Kernel kKernels[2][kMaxPixels] = {
 
 // dw as rows of k by `taps` runs of `run` floats, and the way the work is cut.
 struct Plan {
-  bool merged;             // a run is (s, c) and a tap is r; otherwise c and (r, s)
+  bool merged;  // a run is (s, c) and a tap is r; otherwise c and (r, s)
   int64_t run, taps;
   int64_t run_blocks, k_blocks;
-  Bands chunks;            // of output rows
+  Bands chunks;  // of output rows
   int64_t window_columns;
-  int64_t groups;          // of chunks
-  int64_t run_parts, k_parts;  // each group's blocks are cut in run_parts * k_parts pieces
+  int64_t groups;                    // of chunks
+  int64_t run_parts, k_parts;        // each group's blocks are cut in run_parts * k_parts pieces
   int64_t window_floats, dy_floats;  // scratch of a thread
 
   GLE_INLINE int64_t window_rows(const ConvShape& s, int64_t rows) const {

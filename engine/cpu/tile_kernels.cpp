@@ -72,27 +72,23 @@ void tile_kernel(const Tile& t) {
 
 using Kernel = void (*)(const Tile&);
 
-#define GLE_FOUR(first, v) \
-  tile_kernel<first, v>, tile_kernel<first + 1, v>, tile_kernel<first + 2, v>, tile_kernel<first + 3, v>
-constexpr Kernel kKernels[kMaxVectors][12] = {
-#if defined(__AVX512F__)
-    {GLE_FOUR(1, 1), GLE_FOUR(5, 1), GLE_FOUR(9, 1)},
-    {GLE_FOUR(1, 2), GLE_FOUR(5, 2), GLE_FOUR(9, 2)},
-    {GLE_FOUR(1, 3), GLE_FOUR(5, 3), tile_kernel<9, 3>},
-#elif defined(__AVX2__)
-    {GLE_FOUR(1, 1), tile_kernel<5, 1>, tile_kernel<6, 1>},
-    {GLE_FOUR(1, 2), tile_kernel<5, 2>, tile_kernel<6, 2>},
-    {GLE_FOUR(1, 3)},
-#else
-    {GLE_FOUR(1, 1)},
-    {GLE_FOUR(1, 2)},
-    {tile_kernel<1, 3>, tile_kernel<2, 3>, tile_kernel<3, 3>},
-#endif
-};
+template <int Pixels, int Vectors>
+constexpr Kernel kernel() {
+  if constexpr (Pixels <= max_pixels(Vectors)) {
+    return tile_kernel<Pixels, Vectors>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define GLE_ROW(v)                                                                                                  \
+  {                                                                                                                 \
+    kernel<1, v>(), kernel<2, v>(), kernel<3, v>(), kernel<4, v>(), kernel<5, v>(), kernel<6, v>(), kernel<7, v>(), \
+        kernel<8, v>(), kernel<9, v>(), kernel<10, v>(), kernel<11, v>(), kernel<12, v>()                           \
+  }
+constexpr Kernel kKernels[kMaxVectors][12] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3), GLE_ROW(4)};
 
 }  // namespace
-
-void run_tile(int pixels, int vectors, const Tile& tile) { kKernels[vectors - 1][pixels - 1](tile); }
 
 void run_tiles(Tile tile, int64_t pixels, ChannelBlocks blocks, int64_t first_block, int64_t last_block) {
   const float* panels = tile.w;
