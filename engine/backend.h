@@ -42,6 +42,8 @@ class Backend {
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
   // y (=) factor * x
   virtual void scale(float factor, const Tensor& x, const GradTarget& y) = 0;
+  // y (=) factor[1] * x
+  virtual void scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) = 0;
   virtual void activation_forward(const Tensor& x, Activation f, const Tensor& y) = 0;
   // dx (=) dy * f'(x), where y = f(x) is what is left of x.
   virtual void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) = 0;
@@ -91,6 +93,12 @@ class Backend {
                                    const GradTarget& dlogits) = 0;
   // x[n,c] = X_step, from 0 to T.
   virtual void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) = 0;
+
+  // -- losses of pairs (pair_loss.cpp) ------------------------------------------------------------------------------
+  // loss[1] of the similarities s[M,N] of rows and columns with these labels (i32), and ds = dloss/ds. Zero where there
+  // is nothing to compare; the gradient of a distance below 1e-6 is 0.
+  virtual void pair_loss(const Tensor& s, const Tensor& row_labels, const Tensor& column_labels, Pairs pairs,
+                         const PairLossOptions& options, const Tensor& loss, const Tensor& ds) = 0;
 
   // -- gemm (gemm.cpp) ----------------------------------------------------------------------------------------------
   // c[M,N] (=) op(a) op(b) + bias[N]; bias may be empty. a, b, c may have a pitch.

@@ -79,6 +79,33 @@ struct GroupSaved {
   Tensor misses;        // [n]: 1 - X_T[i, target_i], without cancellation
 };
 
+// A loss of the similarities s of pairs, a row against a column. A pair is positive if both have the same label; with
+// Pairs::of_batch rows and columns are the same samples, and none is paired with itself. d is the Euclidean distance,
+// d^2 = s_ii + s_jj - 2 s_ij, [x]+ is max(x, 0).
+enum class PairLossKind {
+  contrastive,       // mean over pairs of d^2 / 2 if positive, else [margin - d]+^2 / 2
+  triplet_hard,      // mean over samples of [margin + farthest positive d - nearest negative d]+
+  triplet_semihard,  // mean over positive pairs of [margin + d - d']+, d' the nearest negative beyond d, or the
+                     // farthest
+  triplet_all,       // mean over the triplets that are not 0 of [margin + d - d']+
+  proxy_nca,         // mean over rows of log(sum over negatives of e^(scale s)) - scale s of the positive
+  multi_similarity,  // mean over rows of log(1 + sum+ e^(-scale (s - base))) / scale
+                     //   + log(1 + sum- e^(negative_scale (s - base))) / negative_scale over hard pairs: positives with
+                     //   s - margin < the largest negative s, negatives with s + margin > the smallest positive s
+  proxy_anchor,      // mean over rows with positives of log(1 + sum+ e^(-scale (s - margin)))
+                     //   + mean over all rows of log(1 + sum- e^(scale (s + margin)))
+};
+
+struct PairLossOptions {
+  PairLossKind kind = PairLossKind::contrastive;
+  float margin = 0.0F;
+  float scale = 1.0F;
+  float negative_scale = 1.0F;
+  float base = 0.0F;
+};
+
+enum class Pairs { of_batch, with_proxies };
+
 // Names one stream of random numbers: the same key gives the same numbers on every backend.
 struct RandomKey {
   uint64_t seed = 0;

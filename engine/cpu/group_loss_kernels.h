@@ -53,7 +53,7 @@ GLE_INLINE void multiply(const float* a, int64_t lda, int64_t rows, int64_t run,
                .bias = nullptr,
                .slope = 1.0F,
                .add = add},
-              count, blocks, 0, blocks.count());
+              count, blocks, 0, blocks.count);
   }
 }
 

@@ -54,10 +54,10 @@ GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_
 // A tile as the product wants it: in panels, one after the other. A single panel of full width is the tile itself.
 GLE_INLINE const float* pack_tile(const float* tile, int64_t n, const ChannelBlocks& blocks, float* panels) {
   const int64_t ld = blocks.channels;
-  if (blocks.count() == 1 && blocks.padded() == ld) {
+  if (blocks.count == 1 && blocks.padded() == ld) {
     return tile;
   }
-  for (int64_t b = 0; b < blocks.count(); ++b) {
+  for (int64_t b = 0; b < blocks.count; ++b) {
     pack_rows(tile + blocks.first(b), ld, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
               panels + blocks.first(b) * n);
   }
@@ -202,7 +202,7 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
       });
       store(sums + i * kLanes, sum);
     }
-    for (int64_t b = 0; b < samples.count(); ++b) {
+    for (int64_t b = 0; b < samples.count; ++b) {
       pack_columns(x + samples.first(b) * columns, columns, columns, samples.channels_in(b),
                    samples.vectors_in(b) * kLanes, transposed + samples.first(b) * columns);
     }

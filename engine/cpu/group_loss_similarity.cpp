@@ -252,7 +252,7 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
     float* rows = threads + 2 * thread * n * kSlice;
     float* panels = rows + n * kSlice;
     centre(t, first, columns, rows, kSlice);
-    for (int64_t b = 0; b < blocks.count(); ++b) {
+    for (int64_t b = 0; b < blocks.count; ++b) {
       pack_rows(rows + blocks.first(b), kSlice, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
                 panels + blocks.first(b) * n);
     }
