@@ -42,6 +42,8 @@ class Backend {
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
   // y (=) factor * x
   virtual void scale(float factor, const Tensor& x, const GradTarget& y) = 0;
+  // y (=) factor[1] * x
+  virtual void scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) = 0;
   virtual void activation_forward(const Tensor& x, Activation f, const Tensor& y) = 0;
   // dx (=) dy * f'(x), where y = f(x) is what is left of x.
   virtual void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) = 0;
@@ -74,6 +76,29 @@ class Backend {
   // dlogits (=) dloss[1] * (softmax(logits) - t) / rows
   virtual void cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing,
                                       const Tensor& log_sums, const Tensor& dloss, const GradTarget& dlogits) = 0;
+
+  // -- group loss (group_loss.cpp) ----------------------------------------------------------------------------------
+  // W = similarities of embeddings[n,D], or given[n,n] where that is not negative (either may be empty);
+  // X_0 = softmax(logits[n,C] / temperature) over the batch's columns, anchors one-hot;
+  // X_t+1 = S / rowsum(S), S = X_t * (W X_t), but a row without support (rowsum 0) keeps its value;
+  // loss[1] = weight * sum_i -log(X_T[i, target_i] + 1e-12).
+  virtual void group_loss_forward(const Tensor& embeddings, const Tensor& given, const Tensor& logits,
+                                  const GroupColumns& batch, const GroupRefinement& options, float weight,
+                                  const GroupSaved& saved, const Tensor& loss) = 0;
+  // Gradients of the above. None reaches the logits of an anchor, a similarity that was clamped, or a given one that is
+  // 0. Finite always: support below 1e-20 and probabilities below 1e-30 count as 0 in both directions.
+  virtual void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
+                                   const GroupRefinement& options, float weight, const GroupSaved& saved,
+                                   const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
+                                   const GradTarget& dlogits) = 0;
+  // x[n,c] = X_step, from 0 to T.
+  virtual void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) = 0;
+
+  // -- losses of pairs (pair_loss.cpp) ------------------------------------------------------------------------------
+  // loss[1] of the similarities s[M,N] of rows and columns with these labels (i32), and ds = dloss/ds. Zero where there
+  // is nothing to compare; the gradient of a distance below 1e-6 is 0.
+  virtual void pair_loss(const Tensor& s, const Tensor& row_labels, const Tensor& column_labels, Pairs pairs,
+                         const PairLossOptions& options, const Tensor& loss, const Tensor& ds) = 0;
 
   // -- gemm (gemm.cpp) ----------------------------------------------------------------------------------------------
   // c[M,N] (=) op(a) op(b) + bias[N]; bias may be empty. a, b, c may have a pitch.

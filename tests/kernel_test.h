@@ -61,5 +61,6 @@ void add_gemm_kernels(std::vector<Kernel>& to);
 void add_conv2d_kernels(std::vector<Kernel>& to);
 void add_batch_norm_kernels(std::vector<Kernel>& to);
 void add_pool2d_kernels(std::vector<Kernel>& to);
+void add_loss_kernels(std::vector<Kernel>& to);
 
 }  // namespace gle::test

@@ -56,5 +56,7 @@ void add_conv2d_ops(std::vector<Op>& to);
 void add_batch_norm_ops(std::vector<Op>& to);
 void add_pool2d_ops(std::vector<Op>& to);
 void add_loss_ops(std::vector<Op>& to);
+void add_group_loss_ops(std::vector<Op>& to);
+void add_pair_loss_ops(std::vector<Op>& to);
 
 }  // namespace gle::test

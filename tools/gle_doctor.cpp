@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/error.h"
 #include "tools/doctor_checks.h"
+#include "tools/doctor_oracle.h"
 
 namespace gle::doctor {
 
@@ -15,10 +16,13 @@ namespace {
 
 constexpr double kTolerance = 1e-4;
 constexpr const char* kUsage =
-    "usage: gle-doctor [--help] [--version]\n"
+    "usage: gle-doctor [--oracle DIR] [--help] [--version]\n"
     "\n"
     "Prints what this machine has and runs every op forward and backward on plain\n"
     "kernels and on the fast ones. Exit code 0 if all agree, else 1.\n"
+    "\n"
+    "--oracle DIR runs the Group Loss on every .npz of a folder of known answers\n"
+    "instead; exit code 1 if one is missed.\n"
     "\n"
     "GLE_ISA=baseline|avx2|avx512 and GLE_NUM_THREADS=N choose what is tested.\n"
     "\n"
@@ -70,6 +74,12 @@ int dispatch(int argc, char** argv) {
     if (std::strcmp(argv[i], "--version") == 0) {
       std::puts("gle-doctor " GLE_VERSION);
       return 0;
+    }
+    if (std::strcmp(argv[i], "--oracle") == 0) {
+      if (i + 1 == argc) {
+        fail(ErrorCode::usage, "--oracle needs a folder");
+      }
+      return examine_oracle(argv[i + 1]) == 0 ? 0 : 1;
     }
     fail(ErrorCode::usage, "unknown argument '", argv[i], "'; try --help");
   }

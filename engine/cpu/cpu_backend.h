@@ -19,6 +19,7 @@ class CpuBackend final : public Backend {
   void fill(float value, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void scale(float factor, const Tensor& x, const GradTarget& y) override;
+  void scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) override;
   void activation_forward(const Tensor& x, Activation f, const Tensor& y) override;
   void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) override;
   void dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) override;
@@ -39,6 +40,17 @@ class CpuBackend final : public Backend {
                              const Tensor& loss) override;
   void cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing, const Tensor& log_sums,
                               const Tensor& dloss, const GradTarget& dlogits) override;
+
+  void group_loss_forward(const Tensor& embeddings, const Tensor& given, const Tensor& logits,
+                          const GroupColumns& batch, const GroupRefinement& options, float weight,
+                          const GroupSaved& saved, const Tensor& loss) override;
+  void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
+                           const GroupRefinement& options, float weight, const GroupSaved& saved, const Tensor& dloss,
+                           const GradTarget& dembeddings, const GradTarget& dgiven, const GradTarget& dlogits) override;
+  void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) override;
+
+  void pair_loss(const Tensor& s, const Tensor& row_labels, const Tensor& column_labels, Pairs pairs,
+                 const PairLossOptions& options, const Tensor& loss, const Tensor& ds) override;
 
   void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,
             const GradTarget& c) override;

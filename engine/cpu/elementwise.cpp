@@ -64,6 +64,8 @@ void CpuBackend::scale(float factor, const Tensor& x, const GradTarget& y) {
   });
 }
 
+void CpuBackend::scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) { scale(factor.data()[0], x, y); }
+
 void CpuBackend::activation_forward(const Tensor& x, Activation f, const Tensor& y) {
   const Put mode = put_mode(y);
   const bool dense = x.dense() && y.dense();

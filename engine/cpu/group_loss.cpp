@@ -1,0 +1,223 @@
+// The Group Loss: similarities (group_loss_similarity.cpp), prior, refinement (group_loss_refine.cpp), likelihood.
+//   X_0 = softmax(Z / temperature) over the columns that take part; the row of an anchor is its label
+//   L = weight * sum_i -log(x_i + 1e-12), x_i = X_T[i, target_i]
+//   dL/dlog x_i = -weight x_i / (x_i + 1e-12);  dZ = (A_0 - X_0 rowsum(A_0)) / temperature, 0 for anchors
+// The prior is stored as exp((z - max) / temperature) with the scale 1 / sum. -log x = log(1 + others / own), where
+// `others` sums the classes other than the target: exact to the last bits even where x is nearly 1.
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/cpu/cpu_backend.h"
+#include "engine/cpu/group_loss_kernels.h"
+#include "engine/cpu/lanes.h"
+#include "engine/cpu/partition.h"
+
+namespace gle::cpu::GLE_ISA {
+
+namespace {
+
+constexpr float kFloor = 1e-12F;
+constexpr float kNoMass = 1e-30F;
+constexpr int64_t kExpCost = 6;  // a pass of exponentials, in floats of a plain pass over memory
+
+struct Prior {
+  const Tensor& logits;
+  const GroupColumns& batch;
+  float temperature;
+  RefineTask task;
+};
+
+// body(place, first column, columns) for the part of a row in each tile.
+template <class Body>
+GLE_INLINE void for_row(const RefineTask& t, int64_t i, const Body& body) {
+  for (int64_t first = 0; first < t.classes; first += kTile) {
+    body(tile_row(t, first, i), first, tile_columns(t, first));
+  }
+}
+
+void prior_row(const Prior& p, int64_t i) {
+  const RefineTask& t = p.task;
+  float* y = t.iterate(0);
+  const int32_t target = t.targets[i];
+  t.inverse_sums[i] = 1.0F;
+  if (p.batch.anchors.bytes()[i]) {
+    for_row(t, i, [&](int64_t at, int64_t, int64_t columns) {
+      std::memset(y + at, 0, static_cast<size_t>(columns) * sizeof(float));
+    });
+    y[tile_entry(t, i, target)] = 1.0F;
+    t.scales[i] = 1.0F;
+    t.misses[i] = 0.0F;
+    return;
+  }
+  const float* z = p.logits.data() + i * p.logits.pitch();
+  const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
+  const vf lowest = set1(-__builtin_inff());
+  vf highest = lowest;
+  if (chosen) {
+    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+      for (int64_t c = 0; c < columns; ++c) {
+        y[at + c] = z[chosen[first + c]];
+        highest[0] = highest[0] < y[at + c] ? y[at + c] : highest[0];
+      }
+    });
+  } else {
+    for_vectors(t.classes,
+                [&](int64_t c, auto lanes) { highest = max(lanes.keep(lanes.load(z + c), lowest), highest); });
+  }
+  const float top = horizontal_max(highest);
+  const vf factor = set1(1.0F / p.temperature);
+  vf sum = zero();
+  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    const float* from = chosen ? y + at : z + first;
+    const vi here = set1i(target - static_cast<int32_t>(first));
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      vf e = exp((lanes.load(from + c) - top) * factor);
+      e = select(lt(e, set1(kNoMass)), zero(), e);
+      lanes.store(y + at + c, e);
+      sum += select(eqi(lane_numbers() + static_cast<int32_t>(c), here), zero(), lanes.keep(e, zero()));
+    });
+  });
+  const float others = horizontal_sum(sum), total = others + y[tile_entry(t, i, target)];
+  t.scales[i] = 1.0F / total;
+  t.misses[i] = others / total;
+}
+
+GLE_INLINE RefineTask refine_task(const GroupColumns& batch, int steps, const GroupSaved& saved) {
+  return {.n = saved.similarities.rows(),
+          .classes = saved.iterates.channels(),
+          .steps = steps,
+          .similarities = saved.similarities.data(),
+          .targets = batch.targets.ints(),
+          .iterates = saved.iterates.data(),
+          .scales = saved.scales.data(),
+          .inverse_sums = saved.inverse_sums.data(),
+          .misses = saved.misses.data()};
+}
+
+GLE_INLINE SimilarityTask similarity_task(const Tensor& embeddings, const Tensor& given, const GroupRefinement& options,
+                                          const GroupSaved& saved) {
+  return {.n = saved.similarities.rows(),
+          .features = embeddings ? embeddings.channels() : 0,
+          .embeddings = embeddings,
+          .given = given,
+          .options = options,
+          .similarities = saved.similarities.data(),
+          .rows = saved.rows.data()};
+}
+
+GLE_INLINE float own_probability(const RefineTask& t, int64_t i) {
+  return t.iterate(t.steps)[tile_entry(t, i, t.targets[i])] * t.scales[t.steps * t.n + i];
+}
+
+// dz (=) the gradient of a row of logits; a and r are X_0 * dL/dX_0 and its sum, or, without a step, one-hot of value
+// r.
+void prior_row_back(const Prior& p, int64_t i, const float* a, float r, float* dz, Put mode) {
+  const RefineTask& t = p.task;
+  const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
+  const vf sum = set1(-r * t.scales[i]), factor = set1(1.0F / p.temperature);
+  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    const float* y = t.iterate(0) + at;
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      const vf before = t.steps > 0 ? lanes.load(a + at + c) : zero();
+      const vf d = fma(lanes.load(y + c), sum, before) * factor;
+      if (chosen) {
+        float one[kLanes];
+        store(one, d);
+        for (int64_t l = 0; l < kLanes && c + l < columns; ++l) {
+          dz[chosen[first + c + l]] += one[l];
+        }
+      } else {
+        lanes.put(dz + first + c, d, mode);
+      }
+    });
+  });
+  if (t.steps == 0) {
+    dz[chosen ? chosen[t.targets[i]] : t.targets[i]] += r / p.temperature;
+  }
+}
+
+}  // namespace
+
+void CpuBackend::group_loss_forward(const Tensor& embeddings, const Tensor& given, const Tensor& logits,
+                                    const GroupColumns& batch, const GroupRefinement& options, float weight,
+                                    const GroupSaved& saved, const Tensor& loss) {
+  const SimilarityTask similarity = similarity_task(embeddings, given, options, saved);
+  const Prior prior{logits, batch, options.temperature, refine_task(batch, options.steps, saved)};
+  const RefineTask& task = prior.task;
+  const int64_t scratch =
+      at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
+  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(scratch) * sizeof(float), "group_loss");
+  similarity_forward(runtime_.pool, similarity, lease.floats());
+  for_row_ranges(runtime_.pool, cut_rows(task.n, kExpCost * task.classes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      prior_row(prior, i);
+    }
+  });
+  refine_forward(runtime_.pool, task, lease.floats());
+  double sum = 0.0;
+  for (int64_t i = 0; i < task.n; ++i) {
+    const float own = own_probability(task, i);
+    sum += static_cast<double>(own < 1e-3F ? -logf(own + kFloor) : log1pf(task.misses[i] / own) - kFloor / own);
+  }
+  loss.data()[0] = static_cast<float>(sum * static_cast<double>(weight));
+}
+
+void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
+                                     const GroupRefinement& options, float weight, const GroupSaved& saved,
+                                     const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
+                                     const GradTarget& dlogits) {
+  const SimilarityTask similarity = similarity_task(embeddings, given, options, saved);
+  const Prior prior{dlogits.grad, batch, options.temperature, refine_task(batch, options.steps, saved)};
+  const RefineTask& task = prior.task;
+  const int64_t n = task.n, classes = task.classes;
+  const int64_t parts =
+      at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
+  const int64_t kept = 2 * (n + 16) + n * n + 16 + n * classes + 16;
+  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(parts + kept) * sizeof(float), "group_loss");
+  Scratch scratch{lease.floats()};
+  float* slopes = scratch.take(n);
+  float* sums = scratch.take(n);
+  float* dw = scratch.take(n * n);
+  float* a = scratch.take(n * classes);
+  float* rest = scratch.take(parts);
+
+  for (int64_t i = 0; i < n; ++i) {
+    const float own = own_probability(task, i);
+    slopes[i] = -(dloss.data()[0] * weight) * (own / (own + kFloor));
+    sums[i] = slopes[i];
+  }
+  refine_backward(runtime_.pool, task, slopes, a, sums, dw, rest);
+  similarity_backward(runtime_.pool, similarity, dw, dembeddings, dgiven, rest);
+  if (!dlogits) {
+    return;
+  }
+  const bool add = dlogits.mode == Accumulate::add;
+  const int64_t all = dlogits.grad.channels();
+  for_row_ranges(runtime_.pool, cut_rows(n, 2 * all), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* dz = dlogits.grad.data() + i * dlogits.grad.pitch();
+      const bool anchor = batch.anchors.bytes()[i] != 0;
+      if ((anchor || batch.columns) && !add) {
+        std::memset(dz, 0, static_cast<size_t>(all) * sizeof(float));
+      }
+      if (!anchor) {
+        prior_row_back(prior, i, a, sums[i], dz, add ? Put::add : Put::overwrite);
+      }
+    }
+  });
+}
+
+void CpuBackend::group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) {
+  const RefineTask t = refine_task({}, step, saved);
+  for (int64_t i = 0; i < t.n; ++i) {
+    const vf scale = set1(t.scales[step * t.n + i]);
+    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+      const float* y = t.iterate(step) + at;
+      float* to = x.data() + i * x.pitch() + first;
+      for_vectors(columns, [&](int64_t c, auto lanes) { lanes.store(to + c, lanes.load(y + c) * scale); });
+    });
+  }
+}
+
+}  // namespace gle::cpu::GLE_ISA

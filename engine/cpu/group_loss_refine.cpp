@@ -1,0 +1,287 @@
+// The refinement of the Group Loss and its gradient. X[n, C] rows of probabilities, W[n, n], G = W X:
+//   forward   S = X * G, q = rowsum(S), X' = S / q
+//   backward  in A = X * dL/dX rather than in dL/dX, which has no bound where X is small:
+//             r = rowsum(A'),  V = (A' / X' - r) * X / q,  A = A' - X' r + X * (W^T V),  dW += V X^T
+// The sum of |A| grows at most fourfold a step. A row with q = 0 keeps its value: X' = X, A = A', V = 0.
+//
+// An iterate is stored as Y = S with a scale 1 / q for each row, so a step is one pass over the columns: the scales of
+// X go into W. Columns are cut into pieces (shared out among threads) of tiles (which stay in the cache with W); sums
+// over columns are taken for each piece, and added up in the order of the pieces.
+//
+// Support G below kNoSupport and S below kNoMass count as 0: then V <= A' / kNoSupport, and nothing is subnormal.
+// L = -log X_T[target]: A_T is one-hot, of value a. With miss = 1 - X_T[target] summed from the other classes, the
+// target's entry of A' - X' r is a * miss, without the cancellation of 1 - X_T.
+
+#include <cstring>
+
+#include "engine/cpu/group_loss_kernels.h"
+#include "engine/cpu/lanes.h"
+
+namespace gle::cpu::GLE_ISA {
+
+namespace {
+
+constexpr float kNoSupport = 1e-20F;
+constexpr float kNoMass = 1e-30F;
+
+// Work of some 10 us.
+GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
+  const int64_t wanted = at_least((int64_t{1} << 20) / (t.n * t.n), pieces_of(t.classes, 32));
+  return pieces_of(wanted, kTile) * kTile;
+}
+
+struct Layout {
+  int64_t pieces, ld;
+  float *w, *partial_sums, *partial_dw, *threads;
+  int64_t of_thread;
+};
+
+GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_t* used) {
+  Scratch scratch{memory};
+  Layout l{};
+  l.pieces = pieces_of(t.classes, columns_of_piece(t));
+  l.ld = padded_row(t.n);
+  l.w = scratch.take(t.n * l.ld);
+  l.partial_sums = scratch.take(l.pieces * t.n);
+  l.partial_dw = l.pieces > 1 ? scratch.take(l.pieces * t.n * t.n) : nullptr;
+  // Four tiles, their packed form, the transposed tile, and the row sums before their lanes are added.
+  l.of_thread = t.n * kTile * 5 + kTile * (t.n + 4 * kLanes) + t.n * kLanes;
+  l.threads = scratch.take(threads * l.of_thread);
+  *used = scratch.used;
+  return l;
+}
+
+// A tile as the product wants it: in panels, one after the other. A single panel of full width is the tile itself.
+GLE_INLINE const float* pack_tile(const float* tile, int64_t n, const ChannelBlocks& blocks, float* panels) {
+  const int64_t ld = blocks.channels;
+  if (blocks.count == 1 && blocks.padded() == ld) {
+    return tile;
+  }
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    pack_rows(tile + blocks.first(b), ld, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
+              panels + blocks.first(b) * n);
+  }
+  return panels;
+}
+
+// body(first column, columns) for the tiles of a piece.
+template <class Body>
+GLE_INLINE void for_tiles(const RefineTask& t, int64_t piece, const Body& body) {
+  const int64_t begin = piece * columns_of_piece(t), end = at_most(begin + columns_of_piece(t), t.classes);
+  for (int64_t c = begin; c < end; c += kTile) {
+    body(c, at_most(kTile, end - c));
+  }
+}
+
+GLE_INLINE void add_lanes(const float* sums, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = horizontal_sum(load(sums + i * kLanes));
+  }
+}
+
+GLE_INLINE float add_pieces(const Layout& l, int64_t n, int64_t row) {
+  float sum = 0.0F;
+  for (int64_t piece = 0; piece < l.pieces; ++piece) {
+    sum += l.partial_sums[piece * n + row];
+  }
+  return sum;
+}
+
+// One step's columns: y and scales to `next`, and for each row the sum of `next` without the target.
+void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const float* y, const float* scales,
+                  float* next) {
+  float* panels = l.threads + thread * l.of_thread;
+  float* support = panels + t.n * kTile;
+  float* sums = support + t.n * kTile;
+  std::memset(sums, 0, static_cast<size_t>(t.n * kLanes) * sizeof(float));
+  for_tiles(t, piece, [&](int64_t first, int64_t columns) {
+    const ChannelBlocks blocks{columns};
+    const float* from = y + first * t.n;
+    float* to = next + first * t.n;
+    multiply(l.w, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
+    for (int64_t i = 0; i < t.n; ++i, from += columns, to += columns) {
+      const float* g = support + i * columns;
+      const vf scale = set1(scales[i]);
+      const vi target = set1i(static_cast<int32_t>(t.targets[i] - first));
+      vf sum = load(sums + i * kLanes);
+      for_vectors(columns, [&](int64_t c, auto lanes) {
+        const vf weight = lanes.load(g + c);
+        vf s = select(lt(weight, set1(kNoSupport)), zero(), weight) * (lanes.load(from + c) * scale);
+        s = select(lt(s, set1(kNoMass)), zero(), s);
+        lanes.store(to + c, s);
+        sum += select(eqi(lane_numbers() + static_cast<int32_t>(c), target), zero(), lanes.keep(s, zero()));
+      });
+      store(sums + i * kLanes, sum);
+    }
+  });
+  add_lanes(sums, t.n, l.partial_sums + piece * t.n);
+}
+
+struct BackwardStep {
+  int t;      // from iterate t + 1 to t
+  bool last;  // t + 1 is the last: A' is one-hot
+  const float* slopes;
+  const float* sums;  // r
+  float* a;           // A' becomes A
+};
+
+GLE_INLINE void one_row_back(const RefineTask& t, const BackwardStep& s, int64_t i, int64_t first, int64_t columns,
+                             float* x, float* v) {
+  const int64_t n = t.n;
+  const int64_t at = first * n + i * columns;
+  const float* y = t.iterate(s.t) + at;
+  const float* next = t.iterate(s.t + 1) + at;
+  float* a = s.a + at;
+  const float inverse_sum = t.inverse_sums[(s.t + 1) * n + i];
+  const vf scale = set1(t.scales[s.t * n + i]);
+  const int64_t target = t.targets[i] - first;
+  const bool here = target >= 0 && target < columns;
+  if (inverse_sum == 0.0F) {
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      lanes.store(x + c, lanes.load(y + c) * scale);
+      lanes.store(v + c, zero());
+      if (s.last) {
+        lanes.store(a + c, zero());
+      }
+    });
+    if (s.last && here) {
+      a[target] = s.slopes[i];
+    }
+    return;
+  }
+  const vf inverse = set1(inverse_sum);
+  if (s.last) {
+    const float slope = s.slopes[i];
+    const vf minus = set1(-slope);
+    for_vectors(columns, [&](int64_t c, auto lanes) {
+      const vf after = lanes.load(next + c), before = lanes.load(y + c) * scale;
+      lanes.store(x + c, before);
+      lanes.store(v + c, select(gt(after, zero()), minus * (before * inverse), zero()));
+      lanes.store(a + c, minus * (after * inverse));
+    });
+    if (here) {
+      a[target] = slope * t.misses[i];
+      v[target] = next[target] > 0.0F ? slope * t.misses[i] * (x[target] / next[target]) : 0.0F;
+    }
+    return;
+  }
+  const vf r = set1(s.sums[i]);
+  for_vectors(columns, [&](int64_t c, auto lanes) {
+    const vf after = lanes.load(next + c), before = lanes.load(y + c) * scale, da = lanes.load(a + c);
+    const vmask some = gt(after, zero());
+    lanes.store(x + c, before);
+    lanes.store(v + c, select(some, da * (before / select(some, after, set1(1.0F))) - r * (before * inverse), zero()));
+    lanes.store(a + c, da - r * (after * inverse));
+  });
+}
+
+void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const BackwardStep& s, float* dw) {
+  const int64_t n = t.n;
+  float* panels = l.threads + thread * l.of_thread;
+  float* x = panels + n * kTile;
+  float* v = x + n * kTile;
+  float* product = v + n * kTile;
+  float* transposed = product + n * kTile;
+  float* sums = transposed + kTile * (n + 4 * kLanes);
+  const ChannelBlocks samples{n};
+  std::memset(sums, 0, static_cast<size_t>(n * kLanes) * sizeof(float));
+  bool add = !s.last;
+  for_tiles(t, piece, [&](int64_t first, int64_t columns) {
+    const ChannelBlocks blocks{columns};
+    for (int64_t i = 0; i < n; ++i) {
+      one_row_back(t, s, i, first, columns, x + i * columns, v + i * columns);
+    }
+    multiply(l.w, l.ld, n, n, pack_tile(v, n, blocks, panels), blocks, product, columns, false);
+    for (int64_t i = 0; i < n; ++i) {
+      float* a = s.a + first * n + i * columns;
+      vf sum = load(sums + i * kLanes);
+      for_vectors(columns, [&](int64_t c, auto lanes) {
+        const vf da = fma(lanes.load(x + i * columns + c), lanes.load(product + i * columns + c), lanes.load(a + c));
+        lanes.store(a + c, da);
+        sum += lanes.keep(da, zero());
+      });
+      store(sums + i * kLanes, sum);
+    }
+    for (int64_t b = 0; b < samples.count; ++b) {
+      pack_columns(x + samples.first(b) * columns, columns, columns, samples.channels_in(b),
+                   samples.vectors_in(b) * kLanes, transposed + samples.first(b) * columns);
+    }
+    multiply(v, columns, n, columns, transposed, samples, dw, n, add);
+    add = true;
+  });
+  add_lanes(sums, n, l.partial_sums + piece * n);
+}
+
+}  // namespace
+
+int64_t refine_scratch(const RefineTask& task, int threads) {
+  int64_t used = 0;
+  layout(task, threads, nullptr, &used);
+  return used;
+}
+
+void refine_forward(ThreadPool& pool, const RefineTask& t, float* scratch) {
+  int64_t used = 0;
+  const Layout l = layout(t, pool.size(), scratch, &used);
+  for (int step = 0; step < t.steps; ++step) {
+    const float* y = t.iterate(step);
+    const float* scales = t.scales + step * t.n;
+    float* next = t.iterate(step + 1);
+    for (int64_t i = 0; i < t.n; ++i) {
+      for (int64_t j = 0; j < t.n; ++j) {
+        l.w[i * l.ld + j] = t.similarities[i * t.n + j] * scales[j];
+      }
+    }
+    pool.parallel_for(l.pieces, [&](int64_t piece, int thread) { refine_piece(t, l, piece, thread, y, scales, next); });
+    for (int64_t i = 0; i < t.n; ++i) {
+      const float others = add_pieces(l, t.n, i);
+      const float sum = others + next[tile_entry(t, i, t.targets[i])];
+      float* inverse_sum = t.inverse_sums + (step + 1) * t.n + i;
+      float* scale = t.scales + (step + 1) * t.n + i;
+      if (sum < kNoMass) {
+        *inverse_sum = 0.0F;
+        *scale = scales[i];
+        for (int64_t c = 0; c < t.classes; c += kTile) {
+          const int64_t at = tile_row(t, c, i);
+          std::memcpy(next + at, y + at, static_cast<size_t>(tile_columns(t, c)) * sizeof(float));
+        }
+      } else {
+        *inverse_sum = *scale = 1.0F / sum;
+        t.misses[i] = others / sum;
+      }
+    }
+  }
+}
+
+void refine_backward(ThreadPool& pool, const RefineTask& t, const float* slopes, float* a, float* sums, float* dw,
+                     float* scratch) {
+  int64_t used = 0;
+  const Layout l = layout(t, pool.size(), scratch, &used);
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t j = 0; j < t.n; ++j) {
+      l.w[i * l.ld + j] = t.similarities[j * t.n + i];
+    }
+  }
+  for (int step = t.steps - 1; step >= 0; --step) {
+    const BackwardStep s{.t = step, .last = step + 1 == t.steps, .slopes = slopes, .sums = sums, .a = a};
+    pool.parallel_for(l.pieces, [&](int64_t piece, int thread) {
+      backward_piece(t, l, piece, thread, s, l.pieces > 1 ? l.partial_dw + piece * t.n * t.n : dw);
+    });
+    for (int64_t i = 0; i < t.n; ++i) {
+      sums[i] = add_pieces(l, t.n, i);
+    }
+  }
+  const int64_t entries = t.n * t.n;
+  if (t.steps == 0) {
+    std::memset(dw, 0, static_cast<size_t>(entries) * sizeof(float));
+  } else if (l.pieces > 1) {
+    std::memcpy(dw, l.partial_dw, static_cast<size_t>(entries) * sizeof(float));
+    for (int64_t piece = 1; piece < l.pieces; ++piece) {
+      const float* part = l.partial_dw + piece * entries;
+      for_vectors(entries,
+                  [&](int64_t i, auto lanes) { lanes.store(dw + i, lanes.load(dw + i) + lanes.load(part + i)); });
+    }
+  }
+}
+
+}  // namespace gle::cpu::GLE_ISA
