@@ -22,8 +22,8 @@ struct HeadOptions {
 
 struct NetworkOptions {
   std::string name;  // one of network_names()
-  HeadOptions head;
-  BatchNormOptions norms;
+  HeadOptions head = {};
+  BatchNormOptions norms = {};
   // DenseNet: keep no batch-norm + ReLU output in training, make it again in backward. Other networks have none that
   // it could save.
   bool recompute = false;
