@@ -115,7 +115,8 @@ class Exporter {
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Message>& attributes, std::string output = {}) {
     if (output.empty()) {
-      output = "v" + std::to_string(counter_++);
+      output = 'v';
+      output += std::to_string(counter_++);
     }
     Message result;
     for (const std::string& input : inputs) {

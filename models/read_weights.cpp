@@ -27,7 +27,9 @@ WeightFile parse_weights(Bytes bytes, const std::string& name) {
   if (looks_like_legacy_pth(bytes)) {
     return parse_legacy_pth(bytes, name);
   }
-  if (!bytes.empty() && bytes[0] == std::byte{0x80}) {
+  // The length of a safetensors header may begin with the byte of a pickle.
+  const bool safetensors = bytes.size() > 8 && bytes[8] == std::byte{'{'};
+  if (!safetensors && !bytes.empty() && bytes[0] == std::byte{0x80}) {
     fail(ErrorCode::weights, name,
          ": a bare pickle, not a file of torch.save: it may hold code and is not read. If you trust it, load it with "
          "PyTorch and save its state_dict");

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -157,7 +158,8 @@ int info(int argc, char** argv) {
     if (arguments.has("--layers")) {
       std::string shape;
       for (int i = 1; i < row.output.rank(); ++i) {
-        shape += (i == 1 ? std::string() : std::string("x")) + std::to_string(row.output[i]);
+        shape += i == 1 ? "" : "x";
+        shape += std::to_string(row.output[i]);
       }
       std::printf("%-48s %-12s %14s %12lld %14lld\n", row.name.c_str(), row.kind.c_str(), shape.c_str(),
                   static_cast<long long>(row.parameters), static_cast<long long>(row.multiply_adds));
@@ -349,8 +351,7 @@ int main(int argc, char** argv) {
   if (command == "diff") {
     return diff(argc, argv);
   }
-  fail(ErrorCode::usage, command.empty() ? "a command is missing" : "there is no command '" + command + "'",
-       "; try --help");
+  fail(ErrorCode::usage, "there is no command '", command, "'; try --help");
 }
 
 }  // namespace

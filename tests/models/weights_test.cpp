@@ -122,6 +122,17 @@ TEST(Safetensors, WhatIsWrittenReadsBack) {
   EXPECT_EQ(back.tensors[1].shape, tensors[1].shape);
 }
 
+TEST(Safetensors, AHeaderWhoseLengthLooksLikeAPickleIsRead) {
+  const std::vector<WeightTensor> tensors = {{"a", {1}, {1}}};
+  std::vector<std::byte> file;
+  for (size_t padding = 0; file.empty() || file[0] != std::byte{0x80}; ++padding) {
+    file = format_safetensors(tensors, {{"padding", std::string(padding, 'x')}});
+  }
+  EXPECT_EQ(parse_weights(file, "x").tensors.size(), 1U);
+  file[8] = std::byte{'x'};
+  EXPECT_TRUE(contains(error_of(ErrorCode::weights, [&] { (void)parse_weights(file, "x"); }), "a bare pickle"));
+}
+
 std::string refusal(const std::string& header, size_t data, uint64_t claimed = 0) {
   const uint64_t size = claimed != 0 ? claimed : header.size();
   std::string file(8, '\0');
