@@ -352,7 +352,8 @@ std::vector<std::byte> format_npy(const NpyArray& array) {
                        std::to_string(text ? array.item_bytes / 4 : array.item_bytes) +
                        "', 'fortran_order': False, 'shape': (";
   for (size_t i = 0; i < array.shape.size(); ++i) {
-    header += (i == 0 ? "" : ", ") + std::to_string(array.shape[i]);
+    header += i == 0 ? "" : ", ";
+    header += std::to_string(array.shape[i]);
   }
   header += array.shape.size() == 1 ? ",), }" : "), }";
   constexpr size_t kFront = 10;

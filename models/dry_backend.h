@@ -1,0 +1,61 @@
+#pragma once
+
+#include "engine/backend.h"
+
+namespace gle {
+
+// A backend without kernels and without memory: what an op would allocate is counted and handed out as addresses that
+// nobody may touch. Running a network on it tells shapes and memory in milliseconds.
+class DryBackend final : public Backend {
+ public:
+  DryBackend();
+  ~DryBackend() override;
+
+  const char* description() const override { return "dry"; }
+  void upload(const void*, const Tensor&) override {}
+  void download(const Tensor&, void*) override;
+  void synchronise() override {}
+
+  void fill(float, const Tensor&) override {}
+  void add(const Tensor&, const Tensor&, const Tensor&) override {}
+  void scale(float, const Tensor&, const GradTarget&) override {}
+  void activation_forward(const Tensor&, Activation, const Tensor&) override {}
+  void activation_backward(const Tensor&, Activation, const Tensor&, const GradTarget&) override {}
+  void dropout(const Tensor&, float, RandomKey, const GradTarget&) override {}
+  bool all_finite(const Tensor&) override { return true; }
+  void column_sums(const Tensor&, const GradTarget&) override {}
+  void centre_rows(const Tensor&, const GradTarget&) override {}
+  void normalise_rows_forward(const Tensor&, float, const Tensor&, const Tensor&) override {}
+  void normalise_rows_backward(const Tensor&, const Tensor&, float, const Tensor&, const GradTarget&) override {}
+  void softmax_forward(const Tensor&, const Tensor&) override {}
+  void softmax_backward(const Tensor&, const Tensor&, const GradTarget&) override {}
+  void log_softmax_forward(const Tensor&, const Tensor&) override {}
+  void log_softmax_backward(const Tensor&, const Tensor&, const GradTarget&) override {}
+  void check_labels(const Tensor&, int64_t) override {}
+  void cross_entropy_forward(const Tensor&, const Tensor&, float, const Tensor&, const Tensor&) override {}
+  void cross_entropy_backward(const Tensor&, const Tensor&, float, const Tensor&, const Tensor&,
+                              const GradTarget&) override {}
+  void gemm(const Tensor&, Transpose, const Tensor&, Transpose, const Tensor&, const GradTarget&) override {}
+  void conv2d_forward(const Tensor&, const Tensor&, const Tensor&, const Conv2dOptions&, Activation, PackedWeights*,
+                      const Tensor&) override {}
+  void conv2d_backward_data(const Tensor&, const Tensor&, const Conv2dOptions&, const GradTarget&) override {}
+  void conv2d_backward_weights(const Tensor&, const Tensor&, const Conv2dOptions&, const GradTarget&) override {}
+  void batch_norm_statistics(const Tensor&, float, float, const Tensor&, const Tensor&, const Tensor&,
+                             const Tensor&) override {}
+  void batch_norm_inv_std(const Tensor&, float, const Tensor&) override {}
+  void batch_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                          const Tensor&) override {}
+  void batch_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                           Statistics, const Tensor&, const GradTarget&, const GradTarget&,
+                           const GradTarget&) override {}
+  void batch_norm_fold(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                       const Tensor&, const Tensor&) override {}
+  void max_pool_forward(const Tensor&, const Pool2dOptions&, const Tensor&, const Tensor&) override {}
+  void max_pool_backward(const Tensor&, const Pool2dOptions&, const Tensor&, const GradTarget&) override {}
+  void average_pool_forward(const Tensor&, const Pool2dOptions&, const Tensor&) override {}
+  void average_pool_backward(const Pool2dOptions&, const Tensor&, const GradTarget&) override {}
+  void global_pool_forward(const Tensor&, float, const Tensor&, const Tensor&) override {}
+  void global_pool_backward(const Tensor&, float, const Tensor&, const GradTarget&) override {}
+};
+
+}  // namespace gle

@@ -1,0 +1,222 @@
+#include "models/network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "layers/batch_norm_conv.h"
+#include "layers/elementwise.h"
+#include "layers/pool2d.h"
+#include "layers/rows.h"
+
+namespace gle {
+
+namespace {
+
+constexpr float kClassifierSpread = 0.001F;
+
+struct Entry {
+  const char* name;
+  const char* classifier;
+  float eps;
+  WeightRule rule;
+  bool conv_bias;
+  Graph (*build)(GraphBuilder&);
+};
+
+constexpr Entry kNetworks[] = {
+    {"bn_inception", "last_linear", 1e-5F, WeightRule::pytorch_default, true, build_bn_inception},
+    {"densenet121", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {32, {6, 12, 24, 16}, 64});
+     }},
+    {"densenet161", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {48, {6, 12, 36, 24}, 96});
+     }},
+    {"densenet169", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {32, {6, 12, 32, 32}, 64});
+     }},
+    {"densenet201", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {32, {6, 12, 48, 32}, 64});
+     }},
+    {"inception_v3", "fc", 1e-3F, WeightRule::normal_tenth, false,
+     [](GraphBuilder& b) { return build_inception_v3(b, InceptionV3Pools::torchvision); }},
+    {"inception_v3_2015", "fc", 1e-3F, WeightRule::normal_tenth, false,
+     [](GraphBuilder& b) { return build_inception_v3(b, InceptionV3Pools::of_2015); }},
+};
+
+const Entry& entry_of(const std::string& name) {
+  const auto* found =
+      std::find_if(std::begin(kNetworks), std::end(kNetworks), [&](const Entry& entry) { return name == entry.name; });
+  if (found == std::end(kNetworks)) {
+    std::string names;
+    for (const Entry& entry : kNetworks) {
+      names += std::string(names.empty() ? "" : ", ") + entry.name;
+    }
+    fail(ErrorCode::usage, "network: there is no '", name, "'; there are: ", names);
+  }
+  return *found;
+}
+
+}  // namespace
+
+std::vector<std::string> network_names() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kNetworks) {
+    names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+Network::Network(Backend& backend, const NetworkOptions& options)
+    : options_(options), parameters_(std::make_unique<ParameterSet>()) {
+  const Entry& entry = entry_of(options.name);
+  const HeadOptions& head = options.head;
+  require(head.classes >= 0 && head.embedding >= 0, "network", "classes and embedding must not be negative, got ",
+          head.classes, " and ", head.embedding);
+  classifier_name_ = entry.classifier;
+  GraphBuilder builder(*parameters_, options.norms, entry.eps, entry.rule, entry.conv_bias);
+  graph_ = entry.build(builder);
+  build_head(builder);
+  initials_ = builder.take_initials();
+  last_use_.resize(graph_.channels.size());
+  for (size_t i = 0; i < graph_.steps.size(); ++i) {
+    last_use_[static_cast<size_t>(graph_.steps[i].in.value)] = i;
+  }
+  parameters_->allocate(backend);
+}
+
+int64_t Network::embedding_channels() const {
+  return options_.head.embedding > 0 ? options_.head.embedding : feature_channels();
+}
+
+void Network::build_head(GraphBuilder& builder) {
+  const HeadOptions& head = options_.head;
+  const auto bound = [](int64_t in) { return Initial{Initial::Kind::uniform, 1 / std::sqrt(static_cast<float>(in))}; };
+  if (head.embedding > 0) {
+    embedding_ = make_linear(*parameters_, "embedding", feature_channels(), head.embedding, true);
+    builder.start(embedding_->weight, bound(feature_channels()));
+    builder.start(embedding_->bias, bound(feature_channels()));
+  }
+  if (head.bnneck) {
+    neck_ = builder.make_norm("bottleneck", embedding_channels());
+    neck_->beta->trainable = false;
+  }
+  if (head.classes == 0) {
+    return;
+  }
+  const bool with_bias = !embedding_ && !neck_;
+  classifier_ = make_linear(*parameters_, classifier_name_, embedding_channels(), head.classes, with_bias);
+  const bool densenet = options_.name.starts_with("densenet");
+  const bool inception = options_.name.starts_with("inception_v3");
+  builder.start(classifier_->weight, neck_       ? Initial{Initial::Kind::normal, kClassifierSpread}
+                                     : inception ? Initial{Initial::Kind::normal, 0.1F}
+                                                 : bound(embedding_channels()));
+  if (with_bias) {
+    builder.start(classifier_->bias, densenet ? Initial{} : bound(embedding_channels()));
+  }
+}
+
+NetworkOutput Network::forward(Context& ctx, const Var& images, const ForwardOptions& options) {
+  const Shape& shape = images.shape();
+  require(shape.rank() == 4 && shape.channels() == 3, "network", options_.name, " takes images [N,H,W,3], got ", shape);
+  NetworkOutput output;
+  Var raw;
+  output.embedding = embed(ctx, images, options, &raw);
+  if (options.flip) {
+    require(!ctx.tape, "network", "flip is for inference: it cannot be trained through");
+    const Var mirror = embed(ctx, Var(mirrored(ctx.backend, images.value())), options, nullptr);
+    output.embedding = scale(ctx, add(ctx, output.embedding, mirror), 0.5F);
+  }
+  if (classifier_ && options.with_logits) {
+    output.logits = linear(ctx, neck_ ? batch_norm(ctx, raw, *neck_) : raw, *classifier_);
+  }
+  return output;
+}
+
+// `raw`: where the embedding before beta normalisation goes, which the classifier was trained on.
+Var Network::embed(Context& ctx, const Var& images, const ForwardOptions& options, Var* raw) {
+  const float max_share = options.max_share.value_or(options_.head.max_share);
+  Var x = global_pool(ctx, features(ctx, images, options), max_share);
+  if (embedding_) {
+    x = linear(ctx, x, *embedding_);
+  }
+  if (raw) {
+    *raw = x;
+  }
+  return options.beta ? normalise_rows(ctx, x, *options.beta) : x;
+}
+
+Var Network::features(Context& ctx, const Var& images, const ForwardOptions& options) {
+  std::vector<Var> values(graph_.channels.size());
+  values[0] = images;
+  for (size_t i = 0; i < graph_.steps.size(); ++i) {
+    Step& step = graph_.steps[i];
+    const auto from = static_cast<size_t>(step.in.value);
+    const auto to = static_cast<size_t>(step.out.value);
+    const Var in = values[from].slice(step.in.begin, step.in.end);
+    if (!values[to]) {
+      values[to] = ctx.new_var(step.name.c_str(), output_shape(step, in.shape()).with_channels(graph_.channels[to]));
+    }
+    run(ctx, step, in, options, values[to].slice(step.out.begin, step.out.end));
+    if (last_use_[from] == i) {
+      values[from] = Var();
+    }
+  }
+  return values[static_cast<size_t>(graph_.features.value)];
+}
+
+void Network::run(Context& ctx, Step& step, const Var& in, const ForwardOptions& options, const Var& out) {
+  const Activation f = step.last ? Activation{options.last_slope} : kRelu;
+  const bool recompute = options_.recompute && ctx.tape;
+  switch (step.kind) {
+    case StepKind::conv_norm:
+      conv_batch_norm(ctx, in, step.unit, *parameters_, f, out);
+      return;
+    case StepKind::norm:
+      batch_norm(ctx, in, step.pre, f, out);
+      return;
+    case StepKind::norm_conv:
+      if (recompute) {
+        batch_norm_conv(ctx, in, step.pre, kRelu, step.unit.conv, out);
+      } else {
+        conv2d(ctx, batch_norm(ctx, in, step.pre, kRelu), step.unit.conv, out);
+      }
+      return;
+    case StepKind::dense_layer:
+      if (recompute) {
+        const Var middle = batch_norm_conv(ctx, in, step.pre, kRelu, step.unit.conv);
+        batch_norm_conv(ctx, middle, step.unit.norm, kRelu, step.post, out);
+      } else {
+        const Var normed = batch_norm(ctx, in, step.pre, kRelu);
+        conv2d(ctx, conv_batch_norm(ctx, normed, step.unit, *parameters_, kRelu), step.post, out);
+      }
+      return;
+    case StepKind::max_pool:
+      max_pool(ctx, in, step.pool, out);
+      return;
+    case StepKind::average_pool:
+      average_pool(ctx, in, step.pool, out);
+      return;
+  }
+}
+
+Tensor mirrored(Backend& backend, const Tensor& images) {
+  const Shape& s = images.shape();
+  require(s.rank() == 4 && images.dense(), "mirrored", "images must be dense [N,H,W,C], got ", s);
+  Tensor result = backend.new_tensor("mirrored", s);
+  // A column of pixels is a slice of the rows of all pictures.
+  const Shape rows{s[0] * s[1], s[2] * s[3]};
+  const Tensor from = images.reshaped(rows);
+  const Tensor to = result.reshaped(rows);
+  for (int64_t w = 0; w < s[2]; ++w) {
+    const int64_t mirror = s[2] - 1 - w;
+    backend.scale(1.0F, from.slice(w * s[3], (w + 1) * s[3]), {to.slice(mirror * s[3], (mirror + 1) * s[3])});
+  }
+  return result;
+}
+
+}  // namespace gle

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/linear.h"
+#include "models/graph.h"
+#include "models/graph_builder.h"
+
+namespace gle {
+
+struct HeadOptions {
+  int64_t classes = 0;    // 0: no classifier
+  int64_t embedding = 0;  // 0: the pooled features are the embedding and the classifier has a bias; D: a linear layer
+                          // with bias to D numbers, then a classifier without
+  bool bnneck = false;    // batch-norm with its bias fixed at 0, then a classifier without bias, N(0, 0.001)
+  float max_share = 0;    // global pooling: 0 average, 1 maximum, between them mixed
+};
+
+struct NetworkOptions {
+  std::string name;  // one of network_names()
+  HeadOptions head = {};
+  BatchNormOptions norms = {};
+  // DenseNet: keep no batch-norm + ReLU output in training, make it again in backward. Other networks have none that
+  // it could save.
+  bool recompute = false;
+};
+
+// What GL++ changes at inference, without training anew; each alone or all together.
+struct ForwardOptions {
+  float last_slope = 0;                 // of the backbone's last activation, for negative values
+  std::optional<float> max_share = {};  // instead of the head's
+  std::optional<float> beta = {};       // the embedding becomes f / max(|f|, 1e-12) + beta * f
+  bool flip = false;                    // mean of the embeddings of the image and of its mirror image
+  bool with_logits = true;
+};
+
+struct NetworkOutput {
+  Var embedding;  // [N,D]: pooled features, or the linear layer's; before the neck
+  Var logits;     // [N,classes]; empty without a classifier
+};
+
+// A backbone with its head and all parameters. Images are [N,H,W,3].
+class Network {
+ public:
+  Network(Backend& backend, const NetworkOptions& options);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  // Fills parameters and state as PyTorch's own definitions of these networks do, from counter-based random numbers: a
+  // parameter's values depend on the seed and its name alone.
+  void initialise(Backend& backend, uint64_t seed);
+
+  NetworkOutput forward(Context& ctx, const Var& images, const ForwardOptions& options = {});
+
+  ParameterSet& parameters() { return *parameters_; }
+  const ParameterSet& parameters() const { return *parameters_; }
+  const Graph& graph() const { return graph_; }
+  const NetworkOptions& options() const { return options_; }
+  int64_t feature_channels() const { return graph_.features.channels(); }
+  int64_t embedding_channels() const;
+
+  // The layers of the head, for those who describe or export it; null where there is none.
+  const Linear* embedding_layer() const { return embedding_ ? &*embedding_ : nullptr; }
+  const BatchNorm* neck() const { return neck_ ? &*neck_ : nullptr; }
+  const Linear* classifier() const { return classifier_ ? &*classifier_ : nullptr; }
+  // "last_linear", "classifier" or "fc".
+  const std::string& classifier_name() const { return classifier_name_; }
+
+ private:
+  void build_head(GraphBuilder& builder);
+  Var features(Context& ctx, const Var& images, const ForwardOptions& options);
+  Var embed(Context& ctx, const Var& images, const ForwardOptions& options, Var* raw);
+  void run(Context& ctx, Step& step, const Var& in, const ForwardOptions& options, const Var& out);
+
+  NetworkOptions options_;
+  std::unique_ptr<ParameterSet> parameters_;
+  Graph graph_;
+  std::vector<size_t> last_use_;  // of each value: the step
+  std::string classifier_name_;
+  std::optional<Linear> embedding_;
+  std::optional<BatchNorm> neck_;
+  std::optional<Linear> classifier_;
+  std::vector<std::pair<Parameter*, Initial>> initials_;
+};
+
+std::vector<std::string> network_names();
+
+// Every image mirrored left to right.
+Tensor mirrored(Backend& backend, const Tensor& images);
+
+}  // namespace gle

@@ -1,0 +1,192 @@
+"""Writes tests/models/fixtures/parity_<network>.npz: what PyTorch computes, in double precision, with the published
+definitions of the networks (pretrainedmodels, torchvision) from weights and images that a formula gives.
+
+Both sides compute the formula, so a fixture holds results only: embeddings and logits in inference, with and without
+the GL++ switches; for three training steps the logits; for every parameter's first gradient its norm, eight
+projections, and how far PyTorch's own single precision is from it; and projections of all running statistics after
+the third step.
+"""
+import pathlib
+import sys
+
+import numpy
+import pretrainedmodels
+import torch
+import torch.nn.functional as F
+import torchvision
+
+BATCH, CLASSES, STEPS, RATE, PROJECTIONS = 4, 10, 3, 1e-3, 8
+LEAKY, MIXED, BETA = 0.3, 0.4, 0.25
+torch.set_default_dtype(torch.float64)
+
+
+def uniform(name, count):
+    """In [-1, 1), multiples of 2**-23: a hash of the name and the index."""
+    h = 0xCBF29CE484222325
+    for byte in name.encode():
+        h = (h ^ byte) * 0x100000001B3 % 2**64
+    with numpy.errstate(over="ignore"):
+        x = numpy.uint64(h) + numpy.arange(1, count + 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> numpy.uint64(31))
+    return (x >> numpy.uint64(40)).astype("f8") * 2.0**-23 - 1
+
+
+def value_of(name, shape):
+    u = uniform(name, int(numpy.prod(shape)))
+    if name.endswith("running_var"):
+        v = 1 + 0.5 * u
+    elif name.endswith("running_mean"):
+        v = 0.1 * u
+    elif len(shape) >= 2:
+        v = u * numpy.sqrt(6 / numpy.prod(shape[1:]))
+    elif name.endswith(".weight"):
+        v = 1 + 0.25 * u
+    else:  # most of a channel on one side of the kink of ReLU, where rounding would decide
+        v = numpy.where(u < 0, -2.5, 2.5) + 0.1 * u
+    return torch.tensor(v.astype("f4").astype("f8")).reshape(shape)
+
+
+class Net(torch.nn.Module):
+    """A published backbone with a head of ours, names as the engine has them."""
+
+    def __init__(self, name, head, momentum):
+        super().__init__()
+        self.name, self.head = name, head
+        if name == "bn_inception":
+            self.backbone, channels, self.last = pretrainedmodels.bninception(10, None), 1024, "last_linear"
+        elif name == "inception_v3":
+            self.backbone = torchvision.models.inception_v3(weights=None, init_weights=False, aux_logits=False)
+            channels, self.last = 2048, "fc"
+        else:
+            self.backbone = getattr(torchvision.models, name)(weights=None)
+            channels, self.last = self.backbone.classifier.in_features, "classifier"
+        setattr(self.backbone, self.last, None)
+        self.embedding = torch.nn.Linear(channels, head["embedding"]) if "embedding" in head else None
+        channels = head.get("embedding", channels)
+        self.bottleneck = torch.nn.BatchNorm1d(channels) if head.get("bnneck") else None
+        self.linear = torch.nn.Linear(channels, CLASSES, bias=not head)
+        for m in self.modules():
+            if isinstance(m, (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)):
+                m.momentum = momentum
+        if self.bottleneck is not None:
+            self.bottleneck.bias.requires_grad_(False)
+        if name == "inception_v3" and self.bottleneck is not None:
+            self.bottleneck.eps = 1e-3
+        with torch.no_grad():
+            for key, t in self.named():
+                t.copy_(value_of(key, tuple(t.shape)))
+
+    def named(self, state=True):
+        tensors = list(self.named_parameters())
+        if state:
+            tensors += [(k, b) for k, b in self.named_buffers() if not k.endswith("num_batches_tracked")]
+        return [(k.replace("backbone.", "").replace("linear.", self.last + ".", 1) if k.startswith("linear.")
+                 else k.replace("backbone.", ""), t) for k, t in tensors]
+
+    def features(self, x, slope):
+        b = self.backbone
+        if self.name == "bn_inception":
+            for unit in ("1x1", "3x3", "double_3x3_2", "pool_proj"):
+                setattr(b, "inception_5b_relu_" + unit, torch.nn.LeakyReLU(slope))
+            return b.features(x)
+        if self.name == "inception_v3":
+            def leaky(unit):
+                return lambda y: F.leaky_relu(unit.bn(unit.conv(y)), slope)
+            for key, unit in b.Mixed_7c.named_children():
+                if key not in ("branch3x3_1", "branch3x3dbl_1", "branch3x3dbl_2"):
+                    unit.forward = leaky(unit)
+            b.transform_input = False
+            b.avgpool, b.dropout, b.fc = torch.nn.Identity(), torch.nn.Identity(), torch.nn.Identity()
+            kept = []
+            hook = b.Mixed_7c.register_forward_hook(lambda m, i, o: kept.append(o))
+            b(x)
+            hook.remove()
+            return kept[0]
+        return F.leaky_relu(b.features(x), slope)
+
+    def forward(self, x, slope=0.0, mixed=0.0):
+        f = self.features(x, slope)
+        e = mixed * f.amax((2, 3)) + (1 - mixed) * f.mean((2, 3))
+        if self.embedding is not None:
+            e = self.embedding(e)
+        return e, self.linear(self.bottleneck(e) if self.bottleneck is not None else e)
+
+
+def projections(name, t):
+    v = torch.tensor(uniform("projection " + name, t.numel() * PROJECTIONS)).reshape(PROJECTIONS, -1)
+    return (v @ t.reshape(-1)).numpy()
+
+
+def images(step, size):
+    return torch.tensor(uniform("images %d" % step, BATCH * 3 * size[0] * size[1])).reshape(BATCH, 3, *size)
+
+
+def beta_normalise(e):
+    return e / e.norm(dim=1, keepdim=True).clamp_min(1e-12) + BETA * e
+
+
+def first_gradients(net, size, dtype):
+    net = net.to(dtype).train()
+    e, z = net(images(1, size).to(dtype))
+    (z * cotangent("logits", z)).sum().add((e * cotangent("embedding", e)).sum()).backward()
+    return {k: p.grad.double() for k, p in net.named(state=False) if p.requires_grad}
+
+
+def cotangent(what, t):
+    return torch.tensor(uniform("cotangent " + what, t.numel())).reshape(t.shape).to(t.dtype)
+
+
+def make(folder, name, size, head, momentum):
+    single = first_gradients(Net(name, head, momentum), size, torch.float32)
+    net = Net(name, head, momentum)
+    out = {"size": numpy.array(size), "momentum": momentum, "embedding": head.get("embedding", 0),
+           "bnneck": bool(head.get("bnneck", False)), "leaky": LEAKY, "mixed": MIXED, "beta": BETA, "rate": RATE,
+           "versions": "torch %s torchvision %s pretrainedmodels %s numpy %s" % (
+               torch.__version__, torchvision.__version__, pretrainedmodels.__version__, numpy.__version__)}
+    net.eval()
+    with torch.no_grad():
+        x = images(0, size)
+        e, z = net(x)
+        out["eval_embedding"], out["eval_logits"] = e.numpy().astype("f4"), z.numpy().astype("f4")
+        both = [beta_normalise(net(i, LEAKY, MIXED)[0]) for i in (x, x.flip(3))]
+        out["switched_embedding"] = ((both[0] + both[1]) / 2).numpy().astype("f4")
+    net.train()
+    logits = []
+    for step in range(1, STEPS + 1):
+        e, z = net(images(step, size))
+        net.zero_grad()
+        (z * cotangent("logits", z)).sum().add((e * cotangent("embedding", e)).sum()).backward()
+        logits.append(z.detach().numpy().astype("f4"))
+        trained = [(k, p) for k, p in net.named(state=False) if p.requires_grad]
+        if step == 1:
+            out["names"] = numpy.array([k for k, _ in trained])
+            out["gradient_norms"] = numpy.array([p.grad.norm().item() for _, p in trained])
+            out["single_precision_errors"] = numpy.array(
+                [(p.grad - single[k]).norm().item() for k, p in trained]).astype("f4")
+            out["gradient_projections"] = numpy.stack([projections(k, p.grad) for k, p in trained]).astype("f4")
+        with torch.no_grad():
+            for _, p in trained:
+                p -= RATE * p.grad
+    out["train_logits"] = numpy.stack(logits)
+    state = [(k, t) for k, t in net.named() if "running_" in k]
+    out["state_names"] = numpy.array([k for k, _ in state])
+    out["state_norms"] = numpy.array([t.norm().item() for _, t in state])
+    out["state_projections"] = numpy.stack([projections(k, t) for k, t in state]).astype("f4")
+    out["parameters"] = sum(p.numel() for p in net.parameters())
+    numpy.savez_compressed(folder / ("parity_%s.npz" % name), **out)
+    print(name, out["parameters"], "global gradient", float(numpy.linalg.norm(out["gradient_norms"])))
+
+
+folder = pathlib.Path(__file__).resolve().parent.parent / "models" / "fixtures"
+cases = {
+    "bn_inception": ((96, 96), {}, 0.9),
+    "densenet121": ((96, 64), {"bnneck": True}, 0.1),
+    "densenet161": ((96, 64), {}, 0.1),
+    "densenet169": ((96, 64), {}, 0.1),
+    "densenet201": ((96, 64), {}, 0.1),
+    "inception_v3": ((107, 107), {"embedding": 24}, 0.1),
+}
+for name in sys.argv[1:] or cases:
+    make(folder, name, *cases[name])
