@@ -1,6 +1,8 @@
 // PNG by libspng.
 #include <spng.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "data/codecs.h"
@@ -22,16 +24,28 @@ std::string decode_png(std::span<const uint8_t> file, const ImageInfo& info, con
   status = status ? status : spng_set_chunk_limits(ctx.get(), kMostChunkBytes, kMostChunkBytes);
   status = status ? status : spng_set_png_buffer(ctx.get(), file.data(), file.size());
   status = status ? status : spng_get_ihdr(ctx.get(), &header);
+  const bool grey16 = header.bit_depth == 16 && header.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
+  const int format = grey16 ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
   size_t bytes = 0;
-  status = status ? status : spng_decoded_image_size(ctx.get(), SPNG_FMT_RGB8, &bytes);
+  status = status ? status : spng_decoded_image_size(ctx.get(), format, &bytes);
   if (status) {
     return std::string("PNG: ") + spng_strerror(status);
   }
   image.reshape(info.width, info.height, {0, 0, info.width, info.height});
-  if (bytes != image.bytes()) {
+  const size_t pixels = image.bytes() / 3;
+  if (bytes != (grey16 ? pixels * 2 : pixels * 3)) {
     return "a PNG header whose size changes while it is read";
   }
-  status = spng_decode_image(ctx.get(), image.pixels.data(), bytes, SPNG_FMT_RGB8, 0);
+  status = spng_decode_image(ctx.get(), image.pixels.data(), bytes, format, 0);
+  if (!status && grey16) {
+    // From the back, for three bytes take the place of two. Pillow cuts off above 255, so that is what "white" is.
+    uint8_t* out = image.pixels.data();
+    for (size_t i = pixels; i-- > 0;) {
+      uint16_t value = 0;
+      std::memcpy(&value, out + 2 * i, sizeof value);
+      std::memset(out + 3 * i, std::min<int>(value, 255), 3);
+    }
+  }
   return status ? std::string("PNG: ") + spng_strerror(status) : "";
 }
 

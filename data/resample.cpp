@@ -110,9 +110,6 @@ AxisView AxisWeights::view() const {
   return {first_.data(), count_.data(), weights_.data(), taps_, static_cast<int32_t>(first_.size())};
 }
 
-int AxisWeights::input_begin() const { return first_.front(); }
-int AxisWeights::input_end() const { return first_.back() + count_.back(); }
-
 Region Resampler::needed(const Region& box, const Size& size, const Region& window, Filter filter) {
   const double radius = radius_of(filter);
   const auto along = [&](int in, int out, int begin, int extent) -> Span {
@@ -123,37 +120,66 @@ Region Resampler::needed(const Region& box, const Size& size, const Region& wind
   return {box.x + x.begin, box.y + y.begin, x.end - x.begin, y.end - y.begin};
 }
 
-void Resampler::begin(const Image& image, const Region& box, const Size& size, const Region& window, Filter filter) {
-  window_ = window;
-  resize_rows_ = size.height != box.height;
-  rows_.compute(box.height, size.height, window.y, window.y + window.height, filter);
-  const int first = resize_rows_ ? rows_.input_begin() : window.y;
-  const int count = resize_rows_ ? rows_.input_end() - first : window.height;
-  if (size.width == box.width) {
-    // Unit weights: the columns stay as they are, and so may the memory.
-    input_ = image.at(box.x + window.x, box.y + first);
-    input_stride_ = image.row_bytes();
-  } else {
-    columns_.compute(box.width, size.width, window.x, window.x + window.width, filter);
-    // A row's last pixel writes four bytes.
-    input_stride_ = static_cast<size_t>(window.width) * 3 + 1;
-    uint8_t* narrowed = narrowed_.resize(input_stride_ * static_cast<size_t>(count) + Image::kSlack);
-    kernels_.horizontal(image.at(box.x, box.y + first), image.row_bytes(), count, columns_.view(), narrowed,
-                        input_stride_);
-    input_ = narrowed;
+void AxisWeights::begin_at_zero() {
+  const int32_t begin = first_.front();
+  for (int32_t& first : first_) {
+    first -= begin;
   }
-  line_.resize(static_cast<size_t>(window.width) * 3 + Image::kSlack);
+}
+
+void Resampler::begin(const Image& image, const Region& box, const Size& size, const Region& window, Filter filter) {
+  width_ = window.width;
+  const Region input = needed(box, size, window, filter);
+  const bool resize_rows = size.height != box.height;
+  const bool resize_columns = size.width != box.width;
+  // Pillow's rule; the order shows in the rounding between the passes.
+  const bool rows_first = box.height - size.height > std::max(0, 2 * (box.width - size.width));
+  // An axis that keeps its size has unit weights: what is outside of the window is not read.
+  input_ = image.at(resize_columns ? input.x : box.x + window.x, resize_rows ? input.y : box.y + window.y);
+  input_stride_ = image.row_bytes();
+  int rows = resize_rows ? input.height : window.height;
+  if (resize_rows) {
+    rows_.compute(box.height, size.height, window.y, window.y + window.height, filter);
+    rows_.begin_at_zero();
+  }
+  rows_pending_ = resize_rows;
+  line_.resize(static_cast<size_t>(std::max(window.width, input.width)) * 3 + Image::kSlack);
+  if (!resize_columns) {
+    return;
+  }
+  columns_.compute(box.width, size.width, window.x, window.x + window.width, filter);
+  columns_.begin_at_zero();
+  if (resize_rows && rows_first) {
+    const size_t stride = static_cast<size_t>(input.width) * 3;
+    uint8_t* shortened = shortened_.resize(stride * static_cast<size_t>(window.height) + Image::kSlack);
+    for (int y = 0; y < window.height; ++y) {
+      resize_row(y, stride, shortened + static_cast<size_t>(y) * stride);
+    }
+    input_ = shortened;
+    input_stride_ = stride;
+    rows = window.height;
+    rows_pending_ = false;
+  }
+  // A row's last pixel writes four bytes.
+  const size_t stride = static_cast<size_t>(window.width) * 3 + 1;
+  uint8_t* narrowed = narrowed_.resize(stride * static_cast<size_t>(rows) + Image::kSlack);
+  kernels_.horizontal(input_, input_stride_, rows, columns_.view(), narrowed, stride);
+  input_ = narrowed;
+  input_stride_ = stride;
+}
+
+void Resampler::resize_row(int y, size_t bytes, uint8_t* out) const {
+  const AxisView axis = rows_.view();
+  const auto i = static_cast<size_t>(y);
+  kernels_.vertical(input_ + static_cast<size_t>(axis.first[i]) * input_stride_, input_stride_, axis.count[i],
+                    axis.weights + i * static_cast<size_t>(axis.taps), bytes, out);
 }
 
 const uint8_t* Resampler::row(int y) {
-  if (!resize_rows_) {
+  if (!rows_pending_) {
     return input_ + static_cast<size_t>(y) * input_stride_;
   }
-  const AxisView axis = rows_.view();
-  const auto i = static_cast<size_t>(y);
-  kernels_.vertical(input_ + static_cast<size_t>(axis.first[i] - rows_.input_begin()) * input_stride_, input_stride_,
-                    axis.count[i], axis.weights + i * static_cast<size_t>(axis.taps),
-                    static_cast<size_t>(window_.width) * 3, line_.data());
+  resize_row(y, static_cast<size_t>(width_) * 3, line_.data());
   return line_.data();
 }
 

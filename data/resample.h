@@ -23,9 +23,8 @@ class AxisWeights {
  public:
   void compute(int in, int out, int begin, int end, Filter filter);
   AxisView view() const;
-  // First input that is used, and one behind the last.
-  int input_begin() const;
-  int input_end() const;
+  // Makes the first input that is used number 0.
+  void begin_at_zero();
 
  private:
   int32_t taps_ = 0;
@@ -44,19 +43,22 @@ class Resampler {
   // The part of `box` that begin() will read.
   static Region needed(const Region& box, const Size& size, const Region& window, Filter filter);
 
-  // The columns; the image must have stored needed() and outlive the calls of row().
+  // The first of the two passes; the image must have stored needed() and outlive the calls of row().
   void begin(const Image& image, const Region& box, const Size& size, const Region& window, Filter filter);
   // Row `y` of the window: window.width RGB pixels and slack behind them, until the next call.
   const uint8_t* row(int y);
 
  private:
+  void resize_row(int y, size_t bytes, uint8_t* out) const;
+
   const PixelKernels& kernels_;
   AxisWeights columns_;
   AxisWeights rows_;
-  Region window_;
-  bool resize_rows_ = false;
-  const uint8_t* input_ = nullptr;  // what row 0 of rows_ refers to
+  int width_ = 0;              // of the window
+  bool rows_pending_ = false;  // row() still has to resize rows, not only to hand them out
+  const uint8_t* input_ = nullptr;
   size_t input_stride_ = 0;
+  PixelBuffer shortened_;
   PixelBuffer narrowed_;
   PixelBuffer line_;
 };
