@@ -91,6 +91,9 @@ std::string detect(const Folder& folder) {
 // Whether a data set of this name needs its lists, which may be one folder deeper than the path given.
 bool has_lists(const std::string& name) { return name != "folders" && name != "csv" && name != "shards"; }
 
+// "cub" of "cub-classification".
+std::string family(const std::string& name) { return name.substr(0, name.find('-')); }
+
 std::shared_ptr<const Folder> descend(const std::shared_ptr<const Folder>& folder, const std::string& wanted) {
   if (!recognised(*folder).empty() || !(wanted.empty() || has_lists(wanted))) {
     return folder;
@@ -98,7 +101,8 @@ std::shared_ptr<const Folder> descend(const std::shared_ptr<const Folder>& folde
   std::shared_ptr<const Folder> only;
   for (const std::string& name : folder->folders("")) {
     auto inner = std::make_shared<const Folder>(fs::path(folder->path()) / name, folder->outside());
-    if (!recognised(*inner).empty()) {
+    const std::string found = recognised(*inner);
+    if (!found.empty() && (wanted.empty() || family(found) == family(wanted))) {
       if (only) {
         fail(ErrorCode::data, folder->path(), ": holds several data sets; name the folder of one");
       }

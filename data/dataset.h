@@ -55,9 +55,9 @@ struct ClassRange {
 
 struct DatasetOptions {
   // Empty: told by what is in the folder. See dataset_names().
-  std::string dataset;
+  std::string dataset = {};
   // Class folders: the classes (in the order of their names) to train on; all others are tested.
-  std::optional<ClassRange> train_classes;
+  std::optional<ClassRange> train_classes = std::nullopt;
   Outside outside = Outside::refuse;
 };
 

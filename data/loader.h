@@ -23,8 +23,8 @@ namespace gle::data {
 enum class OnBad { error, quarantine };
 
 struct LoaderOptions {
-  TransformOptions transform;
-  DecodeOptions decode;
+  TransformOptions transform = {};
+  DecodeOptions decode = {};
   uint64_t seed = 0;
   // Threads beside the caller's; 0: the caller decodes in next().
   int workers = 2;
@@ -34,7 +34,7 @@ struct LoaderOptions {
   // Share of the data set's items that may be bad.
   double max_bad = 0.001;
   // Where to list the bad ones; empty: nowhere.
-  std::filesystem::path bad_images;
+  std::filesystem::path bad_images = {};
   // Decoded pictures to keep, in bytes.
   size_t cache_bytes = 0;
   // How long next() waits without any progress before it gives up and names the files under way.
@@ -42,7 +42,7 @@ struct LoaderOptions {
   // Where batches live: the host's memory, or pinned memory for a GPU to copy from.
   MemorySource memory = host_memory();
   // Without one: as the CPU backend chooses.
-  std::optional<cpu::Isa> isa;
+  std::optional<cpu::Isa> isa = std::nullopt;
 };
 
 struct Batch {

@@ -48,7 +48,7 @@ struct TransformOptions {
   Range erase_area = {0.02, 0.4};
   Range erase_aspect = {0.3, 3.33};
   float erase_value = 0;  // after the colours: 0 is their mean
-  Colours colours;
+  Colours colours = {};
 
   // Of what comes out. Throws ErrorCode::usage for options that have no one size, or make no sense.
   Size output() const;
