@@ -119,8 +119,8 @@ TEST(Transform, RandomResizedCropHasItsDistribution) {
     area += share;
     log_aspect += std::log(static_cast<double>(plan.box.width) / plan.box.height);
   }
-  // 0.54 less what does not fit and is drawn again.
-  EXPECT_NEAR(area / kDraws, 0.52, 0.02);
+  // Large areas fit seldom and are drawn again: torchvision's own mean on such a picture is 0.477.
+  EXPECT_NEAR(area / kDraws, 0.477, 0.012);
   EXPECT_NEAR(log_aspect / kDraws, 0.0, 0.015);
   // A strip admits no draw: the centre at the widest aspect.
   Random random(3, 0, Purpose::transform);
