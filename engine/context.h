@@ -33,7 +33,7 @@ struct Context {
   // `out` if the caller gave a place (a slice of a wider Var), else new memory.
   Var output(const char* op, const Shape& shape, const Var& out);
 
-  Var parameter(Parameter& parameter) { return tape ? tape->parameter(parameter) : Var(parameter.value); }
+  Var parameter(Parameter& parameter) const { return tape ? tape->parameter(parameter) : Var(parameter.value); }
 
   // Ends every op. Checks the output if asked to, and keeps `backward` if a gradient will be wanted.
   template <class Backward>

@@ -5,9 +5,8 @@
 
 namespace gle {
 
-void bug(const char* what, std::source_location place) {
-  std::fprintf(stderr, "gle: internal error at %s:%u in %s: %s\n", place.file_name(), place.line(),
-               place.function_name(), what);
+void bug(const char* what, const char* file, int line) {
+  std::fprintf(stderr, "gle: internal error at %s:%d: %s\n", file, line, what);
   std::abort();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <source_location>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -45,11 +44,11 @@ void require(bool holds, std::string_view op, const Parts&... parts) {
 }
 
 // A bug of the engine itself: prints its place and aborts.
-[[noreturn]] void bug(const char* what, std::source_location place = std::source_location::current());
+[[noreturn]] void bug(const char* what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-inline void invariant(bool holds, const char* what, std::source_location place = std::source_location::current()) {
+inline void invariant(bool holds, const char* what, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   if (!holds) [[unlikely]] {
-    bug(what, place);
+    bug(what, file, line);
   }
 }
 

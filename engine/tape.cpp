@@ -199,6 +199,13 @@ void Tape::walk_back() {
       }
     }
   }
+  for (size_t i = 0; i < slots_used_; ++i) {
+    Slot& leaf = slots_[i];
+    if (leaf.keep && leaf.grad) {
+      fill_gaps(leaf, 0, leaf.shape.channels());
+      leaf.written.assign(1, {0, leaf.shape.channels()});
+    }
+  }
   arena_.reset();
 }
 

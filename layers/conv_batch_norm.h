@@ -16,7 +16,8 @@ class ConvBatchNorm {
   BatchNorm norm;
 
  private:
-  friend Var conv_batch_norm(Context&, const Var&, ConvBatchNorm&, const ParameterSet&, Activation, const Var&);
+  friend Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const ParameterSet& set, Activation f,
+                             const Var& out);
 
   Tensor folded_weight_;
   Tensor folded_bias_;

@@ -16,8 +16,12 @@ struct Check {
 
 std::vector<Check> all_checks();
 
-// Runs an op and its backward pass with a fixed cotangent: the output and the gradients of all leaves, one after the
-// other. The same numbers go in on every backend.
-std::vector<float> run(const Check& check, Backend& backend);
+struct Outcome {
+  std::vector<float> values;  // the output, then the gradients of all leaves
+  double seconds = 0;         // of the fastest of a few runs, forward and backward
+};
+
+// Runs an op and its backward pass with a fixed cotangent. The same numbers go in on every backend.
+Outcome run(const Check& check, Backend& backend);
 
 }  // namespace gle::doctor

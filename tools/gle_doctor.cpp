@@ -1,12 +1,9 @@
 // What this machine has, and whether every op gives the right numbers on it: each runs forward and backward on plain
 // baseline kernels with one thread and on the fast path, which must agree.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <memory>
 
 #include "engine/cpu/cpu.h"
 #include "engine/error.h"
@@ -26,12 +23,6 @@ constexpr const char* kUsage =
     "GLE_ISA=baseline|avx2|avx512 and GLE_NUM_THREADS=N choose what is tested.\n"
     "\n"
     "example: GLE_ISA=avx2 gle-doctor\n";
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The largest difference relative to the largest value; infinite if a value is not finite.
 double difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -57,23 +48,20 @@ int examine() {
               "difference", "plain ms", "fast ms");
   int failed = 0;
   for (const Check& check : all_checks()) {
-    std::vector<float> expected;
-    std::vector<float> found;
-    run(check, *fast);
-    const double plain_seconds = seconds([&] { expected = run(check, *plain); });
-    const double fast_seconds = seconds([&] { found = run(check, *fast); });
-    const double worst = difference(expected, found);
+    const Outcome expected = run(check, *plain);
+    const Outcome found = run(check, *fast);
+    const double worst = difference(expected.values, found.values);
     const bool good = worst <= kTolerance;
     failed += good ? 0 : 1;
-    std::printf("%-28s %12.1e %10.2f %10.2f%s\n", check.name.c_str(), worst, plain_seconds * 1e3, fast_seconds * 1e3,
-                good ? "" : "  WRONG");
+    std::printf("%-28s %12.1e %10.2f %10.2f%s\n", check.name.c_str(), worst, expected.seconds * 1e3,
+                found.seconds * 1e3, good ? "" : "  WRONG");
   }
   std::printf("\n%s\n",
               failed == 0 ? "all ops agree" : "some ops are WRONG on this machine: please report this output");
   return failed == 0 ? 0 : 1;
 }
 
-int main(int argc, char** argv) {
+int dispatch(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--help") == 0) {
       std::fputs(kUsage, stdout);
@@ -94,7 +82,7 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return gle::doctor::main(argc, argv);
+    return gle::doctor::dispatch(argc, argv);
   } catch (const gle::Error& e) {
     std::fprintf(stderr, "gle-doctor: %s\n", e.what());
     return static_cast<int>(e.code());

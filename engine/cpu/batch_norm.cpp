@@ -55,6 +55,7 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
                    for (int64_t i = 0; i < rows; ++i, px += pitch) {
                      for (int v = 0; v < kVectors; ++v) {
                        centre[v] += lanes.load(px + v * kLanes) - origin[v];
+                       __builtin_prefetch(px + kChunkRows * pitch + v * kLanes);
                      }
                    }
                    for (int v = 0; v < kVectors; ++v) {
@@ -68,8 +69,8 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
                      }
                    }
                    for (int v = 0; v < kVectors; ++v) {
-                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes,
-                                  partial + channels + v * kLanes, lanes);
+                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes, partial + channels + v * kLanes,
+                                  lanes);
                    }
                  });
 
@@ -169,6 +170,8 @@ void CpuBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const 
                      for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
                        for (int v = 0; v < kVectors; ++v) {
                          const int64_t k = v * kLanes;
+                         __builtin_prefetch(px + kChunkRows * x.pitch() + k);
+                         __builtin_prefetch(pdy + kChunkRows * dy.pitch() + k);
                          const vf d = lanes.load(px + k) - lanes.load(centre + c + k);
                          const vf z = fma(d, lanes.load(scale + c + k), lanes.load(shift + c + k));
                          const vf e = activation_gradient(z, slope, lanes.load(pdy + k));

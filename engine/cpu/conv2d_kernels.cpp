@@ -33,10 +33,12 @@ struct Gather {
   Tile tile;
   ChannelBlocks blocks;
   int64_t first_block, last_block;
-  int64_t count = 0;
+  int64_t count;
   const float* x[kBandPixels];
   float* y[kBandPixels];
 
+  GLE_INLINE Gather(ChannelBlocks blocks, int64_t first_block, int64_t last_block)
+      : blocks(blocks), first_block(first_block), last_block(last_block), count(0) {}
   GLE_INLINE void push(const float* from, float* to) {
     x[count] = from;
     y[count] = to;
@@ -67,16 +69,16 @@ struct Pieces {
 // ---- forward
 
 struct Forward {
-  bool in_place;          // x is read where it is, not from a padded copy
-  int64_t columns;        // of the copied window
+  bool in_place;    // x is read where it is, not from a padded copy
+  int64_t columns;  // of the copied window
   Bands bands;
 
   GLE_INLINE int64_t window_rows(const ConvShape& s, int64_t rows) const { return (rows - 1) * s.stride_h + s.r; }
 };
 
 GLE_INLINE Forward plan_forward(const ConvShape& s, int threads) {
-  const bool inside = s.pad_h == 0 && s.pad_w == 0 && (s.p - 1) * s.stride_h + s.r <= s.h &&
-                      (s.q - 1) * s.stride_w + s.s <= s.w;
+  const bool inside =
+      s.pad_h == 0 && s.pad_w == 0 && (s.p - 1) * s.stride_h + s.r <= s.h && (s.q - 1) * s.stride_w + s.s <= s.w;
   const int64_t columns = (s.q - 1) * s.stride_w + s.s;
   return {inside && (s.s == 1 || s.x_pitch == s.c), columns,
           Bands(s.n, s.p, rows_per_band(s.n * s.p, s.q, columns * s.stride_h * s.c, threads))};
@@ -89,7 +91,7 @@ int64_t conv2d_forward_packed_floats(const ConvShape& s) { return s.r * s.s * s.
 void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
   const ChannelBlocks blocks{s.k};
   const int64_t taps = s.r * s.s * s.c;
-  pool.parallel_for(blocks.count(), [&](int64_t block, int) {
+  pool.parallel_for(blocks.count, [&](int64_t block, int) {
     pack_columns(w + blocks.first(block) * taps, taps, taps, blocks.channels_in(block),
                  blocks.vectors_in(block) * kLanes, packed + blocks.first(block) * taps);
   });
@@ -105,20 +107,19 @@ void conv2d_forward(ThreadPool& pool, const ConvShape& s, const float* x, const 
   const Forward f = plan_forward(s, pool.size());
   const int64_t per_thread = conv2d_forward_scratch_floats(s, pool.size()) / pool.size();
   const ChannelBlocks blocks{s.k};
-  const Pieces pieces(f.bands.count(), blocks.count(), pool.size());
+  const Pieces pieces(f.bands.count(), blocks.count, pool.size());
 
   pool.parallel_for(pieces.count(), [&](int64_t piece, int thread) {
     const Bands::Band band = f.bands[piece / pieces.groups];
-    Gather gather;
-    gather.blocks = blocks;
-    gather.first_block = pieces.first_block(piece);
-    gather.last_block = pieces.last_block(piece);
+    Gather gather(blocks, pieces.first_block(piece), pieces.last_block(piece));
     gather.tile = {.x = nullptr,
                    .w = packed,
                    .rows = s.r,
                    .run = s.s * s.c,
                    .row_step = f.in_place ? s.w * s.x_pitch : f.columns * s.c,
+                   .ahead = f.in_place ? s.stride_w * s.x_pitch : 0,
                    .y = nullptr,
+                   .y_next = nullptr,
                    .first = 0,
                    .channels = 0,
                    .bias = bias,
@@ -166,7 +167,13 @@ GLE_INLINE BackwardData plan_backward_data(const ConvShape& s, int threads) {
   const int64_t columns_v = (s.w - 1 + s.pad_w) / s.stride_w + 1 - first_v;
   const int64_t reach_h = divide_up(s.r, s.stride_h) - 1, reach_w = divide_up(s.s, s.stride_w) - 1;
   const bool in_place = s.r == 1 && s.s == 1 && s.pad_h == 0 && s.pad_w == 0 && rows_u <= s.p && columns_v <= s.q;
-  return {in_place, first_u, first_v, columns_v, reach_h, reach_w, columns_v + reach_w,
+  return {in_place,
+          first_u,
+          first_v,
+          columns_v,
+          reach_h,
+          reach_w,
+          columns_v + reach_w,
           Bands(s.n, rows_u, rows_per_band(s.n * rows_u, columns_v, (columns_v + reach_w) * s.k, threads))};
 }
 
@@ -182,7 +189,7 @@ int64_t conv2d_backward_data_packed_floats(const ConvShape& s) { return s.r * s.
 // Phase after phase, each [block][its kernel rows, last first][its columns, last first][k][channels of the block].
 void conv2d_backward_data_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
   const ChannelBlocks blocks{s.c};
-  pool.parallel_for(blocks.count(), [&](int64_t block, int) {
+  pool.parallel_for(blocks.count, [&](int64_t block, int) {
     const int64_t first = blocks.first(block), width = blocks.vectors_in(block) * kLanes;
     float* phase = packed;
     for (int64_t a = 0; a < s.stride_h; ++a) {
@@ -211,7 +218,7 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* pac
   const BackwardData f = plan_backward_data(s, pool.size());
   const int64_t per_thread = conv2d_backward_data_scratch_floats(s, pool.size()) / pool.size();
   const ChannelBlocks blocks{s.c};
-  const Pieces pieces(f.bands.count(), blocks.count(), pool.size());
+  const Pieces pieces(f.bands.count(), blocks.count, pool.size());
 
   pool.parallel_for(pieces.count(), [&](int64_t piece, int thread) {
     const Bands::Band band = f.bands[piece / pieces.groups];
@@ -220,14 +227,10 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* pac
     if (!f.in_place) {
       for (int64_t n = 0; n < band.images; ++n) {
         copy_window(dy + (band.image + n) * s.p * s.q * s.y_pitch, s.p, s.q, s.k, s.y_pitch,
-                    {first_u - f.reach_h, rows, f.first_v - f.reach_w, f.columns},
-                    copy + n * rows * f.columns * s.k);
+                    {first_u - f.reach_h, rows, f.first_v - f.reach_w, f.columns}, copy + n * rows * f.columns * s.k);
       }
     }
-    Gather gather;
-    gather.blocks = blocks;
-    gather.first_block = pieces.first_block(piece);
-    gather.last_block = pieces.last_block(piece);
+    Gather gather(blocks, pieces.first_block(piece), pieces.last_block(piece));
     const float* panels = packed;
     for (int64_t a = 0; a < s.stride_h; ++a) {
       for (int64_t b = 0; b < s.stride_w; ++b) {
@@ -238,7 +241,9 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* pac
                        .rows = taps_h,
                        .run = taps_w * s.k,
                        .row_step = f.columns * s.k,
+                       .ahead = f.in_place ? s.y_pitch : 0,
                        .y = nullptr,
+                       .y_next = nullptr,
                        .first = 0,
                        .channels = 0,
                        .bias = nullptr,
@@ -246,12 +251,14 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* pac
                        .add = mode == Accumulate::add};
         const int64_t pitch = f.in_place ? s.y_pitch : s.k;
         for (int64_t n = 0; n < band.images; ++n) {
-          const float* image = f.in_place ? dy + (band.image + n) * s.p * s.q * s.y_pitch : copy + n * rows * f.columns * s.k;
+          const float* image =
+              f.in_place ? dy + (band.image + n) * s.p * s.q * s.y_pitch : copy + n * rows * f.columns * s.k;
           for (int64_t i = 0; i < band.rows; ++i) {
             const int64_t h = (first_u + i) * s.stride_h + a - s.pad_h;
             if (h < 0 || h >= s.h) continue;
-            const float* row = f.in_place ? image + (first_u + i) * s.q * pitch
-                                          : image + ((i + f.reach_h + 1 - taps_h) * f.columns + f.reach_w + 1 - taps_w) * pitch;
+            const float* row =
+                f.in_place ? image + (first_u + i) * s.q * pitch
+                           : image + ((i + f.reach_h + 1 - taps_h) * f.columns + f.reach_w + 1 - taps_w) * pitch;
             float* to = dx + ((band.image + n) * s.h + h) * s.w * s.x_pitch;
             for (int64_t j = 0; j < f.columns_v; ++j) {
               const int64_t column = (f.first_v + j) * s.stride_w + b - s.pad_w;

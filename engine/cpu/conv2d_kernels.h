@@ -42,8 +42,8 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& shape, const float*
 
 // dw (+)= the gradient of w.
 int64_t conv2d_backward_weights_scratch_floats(const ConvShape& shape, int threads);
-void conv2d_backward_weights(ThreadPool& pool, const ConvShape& shape, const float* x, const float* dy,
-                             Accumulate mode, float* dw, float* scratch);
+void conv2d_backward_weights(ThreadPool& pool, const ConvShape& shape, const float* x, const float* dy, Accumulate mode,
+                             float* dw, float* scratch);
 
 }  // namespace GLE_ISA
 }  // namespace gle::cpu

@@ -11,27 +11,23 @@ namespace gle::cpu::GLE_ISA {
 
 namespace {
 
-constexpr int64_t kBatch = 64;  // numbers drawn at once
+constexpr int64_t kBatch = 64;  // factors drawn at once: whole cache lines
 
-GLE_INLINE const float* at(const Tensor& x, int64_t row, int64_t column) {
-  return x.data() + row * x.pitch() + column;
-}
+GLE_INLINE const float* at(const Tensor& x, int64_t row, int64_t column) { return x.data() + row * x.pitch() + column; }
 
 GLE_INLINE float* out(const Tensor& y, int64_t row, int64_t column) { return y.data() + row * y.pitch() + column; }
 
-// keep[i] = scale if element first + i stays, else 0. One block more than kBatch / 4, as `first` may lie within a block.
-GLE_INLINE void draw_mask(RandomKey key, int64_t first, float probability, float scale, float* keep) {
-  float numbers[kBatch + 4];
-  const uint64_t block = static_cast<uint64_t>(first) / 4;
+// Returns where the factors of elements first ... first + kBatch - 1 begin in factors[kBatch + 4], as `first` may lie
+// within a block: `scale` for an element that stays, 0 for the others.
+GLE_INLINE const float* draw_factors(RandomKey key, int64_t first, float probability, float scale, float* factors) {
+  const auto block = static_cast<uint64_t>(first) / 4;
   for (uint64_t i = 0; i < kBatch / 4 + 1; ++i) {
     const PhiloxBlock words = random_words(key, block + i);
     for (uint64_t j = 0; j < 4; ++j) {
-      numbers[4 * i + j] = uniform_of_word(words.word[j]) < probability ? 0.0F : scale;
+      factors[4 * i + j] = uniform_of_word(words.word[j]) < probability ? 0.0F : scale;
     }
   }
-  for (int64_t i = 0; i < kBatch; ++i) {
-    keep[i] = numbers[first % 4 + i];
-  }
+  return factors + first % 4;
 }
 
 }  // namespace
@@ -107,11 +103,11 @@ void CpuBackend::dropout(const Tensor& x, float probability, RandomKey key, cons
     for (int64_t begin = 0; begin < n; begin += kBatch) {
       const float* px = at(x, row, column + begin);
       float* py = out(y.grad, row, column + begin);
-      float keep[kBatch];
-      draw_mask(key, row * x.channels() + column + begin, probability, factor, keep);
+      float factors[kBatch + 4];
+      const float* keep = draw_factors(key, row * x.channels() + column + begin, probability, factor, factors);
       for_vectors(n - begin < kBatch ? n - begin : kBatch, [&](int64_t i, auto lanes) {
         // Selected, not multiplied: what is dropped may be infinite.
-        const vf kept = load(keep + i);
+        const vf kept = lanes.load(keep + i);
         lanes.put(py + i, select(gt(kept, zero()), lanes.load(px + i) * kept, zero()), mode);
       });
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-// c[m,n] (+)= op(a)[m,k] op(b)[k,n] + bias[n], fp32, row-major, op the identity or the transpose. No allocation: scratch
-// comes from the caller. The same bits for any number of threads.
+// c[m,n] (+)= op(a)[m,k] op(b)[k,n] + bias[n], fp32, row-major, op the identity or the transpose. No allocation:
+// scratch comes from the caller. The same bits for any number of threads.
 
 #include <cstdint>
 

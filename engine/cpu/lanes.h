@@ -15,7 +15,7 @@ namespace gle::cpu::GLE_ISA {
 enum class Put { overwrite, add, stream };
 
 // Results of this size are beyond most caches by the time the next kernel wants them.
-inline constexpr int64_t kStreamFloats = int64_t{8} << 20;
+inline constexpr int64_t kStreamFloats = int64_t{4} << 20;
 
 GLE_INLINE Put put_mode(const Tensor& y) {
   // A streamed line must be written whole.
@@ -24,9 +24,7 @@ GLE_INLINE Put put_mode(const Tensor& y) {
   return whole_lines && y.rows() * y.channels() >= kStreamFloats ? Put::stream : Put::overwrite;
 }
 
-GLE_INLINE Put put_mode(const GradTarget& y) {
-  return y.mode == Accumulate::add ? Put::add : put_mode(y.grad);
-}
+GLE_INLINE Put put_mode(const GradTarget& y) { return y.mode == Accumulate::add ? Put::add : put_mode(y.grad); }
 
 struct FullLanes {
   GLE_INLINE vf load(const float* p) const { return GLE_ISA::load(p); }
@@ -73,7 +71,7 @@ GLE_INLINE void for_vectors(int64_t channels, const Body& body) {
 }
 
 // The vectors that a kernel keeps in registers side by side while it walks down rows.
-inline constexpr int kBlockVectors = kLanes == 16 ? 4 : 2;
+inline constexpr int kBlockVectors = 4;
 
 template <int n>
 struct Vectors {

@@ -177,7 +177,7 @@ struct OneDnn::State {
     return found->second;
   }
 
-  void reorder(Prepared& p, float* from, float* to) {
+  void reorder(Prepared& p, float* from, float* to) const {
     p.reorder_from.set_data_handle(from);
     p.reorder_to.set_data_handle(to);
     p.reorder.execute(stream, p.reorder_arguments);

@@ -1,6 +1,6 @@
-// Pooling x[N,H,W,C] to y[N,P,Q,C], vectors along the channels, rows of pixels in parallel. The backward kernels gather:
-// every input pixel asks the windows that see it (math/pool_window.h), so rows are independent, nothing is zeroed first
-// and each sum has one order.
+// Pooling x[N,H,W,C] to y[N,P,Q,C], vectors along the channels, rows of pixels in parallel. The backward kernels
+// gather: every input pixel asks the windows that see it (math/pool_window.h), so rows are independent, nothing is
+// zeroed first and each sum has one order.
 //   max      saves one byte per output, the winning tap;  dx = sum of dy over windows whose tap lands on the pixel
 //   average  saves nothing;                               dx = sum of dy / divisor over the windows that see the pixel
 //   global   saves the winning pixel per channel;         dx = (1 - share) dy / (H W), plus share dy at the winner
@@ -19,6 +19,9 @@ GLE_INLINE int64_t tap_cost(int64_t taps) { return 1 + taps / 4; }
 
 // A NaN beats every number and no number beats a NaN; among equals the first stays.
 GLE_INLINE vmask beats(vf challenger, vf holder) { return either(gt(challenger, holder), is_nan(challenger)); }
+
+// Walking over pixels at a few channels, the processor does not see which lines come next.
+constexpr int64_t kAhead = 16;
 
 struct Sizes {
   int64_t images, height, width, channels;
@@ -136,7 +139,8 @@ void CpuBackend::average_pool_forward(const Tensor& x, const Pool2dOptions& opti
       const float* image = x.data() + row / out.height * in.height * in.width * x.pitch();
       for (int64_t q = 0; q < out.width; ++q) {
         const PoolWindow columns = pool_window(column_axis, q);
-        const float factor = 1.0F / static_cast<float>(pool_divisor(rows, columns, options.padding));
+        const int64_t divisor = pool_length(rows, options.padding) * pool_length(columns, options.padding);
+        const float factor = 1.0F / static_cast<float>(divisor);
         for_channel_blocks(in.channels, [&](int64_t c, auto vectors, auto lanes) {
           constexpr int kVectors = decltype(vectors)::count;
           vf sum[kVectors] = {};
@@ -168,6 +172,16 @@ void CpuBackend::average_pool_backward(const Pool2dOptions& options, const Tenso
   const PoolAxis column_axis = pool_columns(options, in.width);
   const int64_t windows = row_axis.kernel * column_axis.kernel / (row_axis.stride * column_axis.stride);
   const int64_t cost = in.width * in.channels * tap_cost(windows);
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(out.height + out.width) * sizeof(float), "average_pool_backward");
+  float* row_factors = lease.floats();
+  float* column_factors = row_factors + out.height;
+  for (int64_t p = 0; p < out.height; ++p) {
+    row_factors[p] = 1.0F / static_cast<float>(pool_length(pool_window(row_axis, p), options.padding));
+  }
+  for (int64_t q = 0; q < out.width; ++q) {
+    column_factors[q] = 1.0F / static_cast<float>(pool_length(pool_window(column_axis, q), options.padding));
+  }
   for_row_ranges(runtime_.pool, cut_rows(in.images * in.height, cost), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const PoolCover rows = pool_cover(row_axis, out.height, row % in.height);
@@ -178,10 +192,8 @@ void CpuBackend::average_pool_backward(const Pool2dOptions& options, const Tenso
           constexpr int kVectors = decltype(vectors)::count;
           vf sum[kVectors] = {};
           for (int64_t p = rows.begin; p < rows.end; ++p) {
-            const PoolWindow window_rows = pool_window(row_axis, p);
             for (int64_t q = columns.begin; q < columns.end; ++q) {
-              const int64_t divisor = pool_divisor(window_rows, pool_window(column_axis, q), options.padding);
-              const vf factor = set1(1.0F / static_cast<float>(divisor));
+              const vf factor = set1(row_factors[p] * column_factors[q]);
               const float* pdy = dy.data() + (image + p * out.width + q) * dy.pitch() + c;
               for (int v = 0; v < kVectors; ++v) {
                 sum[v] = fma(lanes.load(pdy + v * kLanes), factor, sum[v]);
@@ -217,7 +229,9 @@ void CpuBackend::global_pool_forward(const Tensor& x, float max_share, const Ten
           for (int64_t w = 0; w < in.width; ++w) {
             const int64_t pixel = h * in.width + w;
             for (int v = 0; v < kVectors; ++v) {
-              const vf value = lanes.load(image + pixel * x.pitch() + c + v * kLanes);
+              const float* px = image + pixel * x.pitch() + c + v * kLanes;
+              __builtin_prefetch(px + kAhead * x.pitch());
+              const vf value = lanes.load(px);
               row_sum[v] += value;
               if (want_max) {
                 const vmask better = beats(value, best[v]);

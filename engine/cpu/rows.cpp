@@ -52,6 +52,7 @@ void CpuBackend::column_sums(const Tensor& x, const GradTarget& sums) {
                    for (int64_t i = 0; i < rows; ++i, px += pitch) {
                      for (int v = 0; v < kVectors; ++v) {
                        sum[v] += lanes.load(px + v * kLanes);
+                       __builtin_prefetch(px + kChunkRows * pitch + v * kLanes);
                      }
                    }
                    for (int v = 0; v < kVectors; ++v) {
@@ -122,7 +123,8 @@ void CpuBackend::normalise_rows_backward(const Tensor& x, const Tensor& norms, f
       // there dx = beta dy by definition.
       const float norm = norms.data()[row];
       const float inverse = norm <= kTiny ? 0.0F : 1.0F / norm;
-      const float dot = row_sum(channels, [&](int64_t c, auto lanes) { return lanes.load(px + c) * lanes.load(pdy + c); });
+      const float dot =
+          row_sum(channels, [&](int64_t c, auto lanes) { return lanes.load(px + c) * lanes.load(pdy + c); });
       const vf factor_dy = set1(inverse + beta);
       const vf factor_x = set1(-(dot * inverse) * inverse * inverse);
       for_vectors(channels, [&](int64_t c, auto lanes) {

@@ -160,7 +160,8 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
 #pragma GCC unroll 4
   for (int half = 1; half < 16; half *= 2) {
     const vi odd = lane & half;
-    const __m512i low = (__m512i)(lane + odd / half * (16 - half)), high = (__m512i)(lane + half + odd / half * (16 - half));
+    const __m512i low = (__m512i)(lane + odd / half * (16 - half)),
+                  high = (__m512i)(lane + half + odd / half * (16 - half));
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       if (i & half) continue;
@@ -237,7 +238,8 @@ GLE_INLINE vf log(vf a) {
   return select(lt(a, zero()), set1(__builtin_nanf("")), y);
 }
 
-// -- for the memory-bound kernels: bytes, masks, stores past the caches ------------------------------------------------
+// -- for the memory-bound kernels: bytes, masks, stores past the caches
+// ------------------------------------------------
 
 #if defined(__AVX512F__)
 

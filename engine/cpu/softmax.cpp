@@ -93,7 +93,8 @@ void CpuBackend::log_softmax_forward(const Tensor& x, const Tensor& y) {
       float* py = y.data() + row * y.pitch();
       const float m = row_max(px, channels);
       const float log_sum = logf(row_exp_sum(px, channels, m, nullptr));
-      for_vectors(channels, [&](int64_t c, auto lanes) { lanes.put(py + c, (lanes.load(px + c) - m) - log_sum, mode); });
+      for_vectors(channels,
+                  [&](int64_t c, auto lanes) { lanes.put(py + c, (lanes.load(px + c) - m) - log_sum, mode); });
     }
   });
 }

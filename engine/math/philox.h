@@ -25,7 +25,8 @@ GLE_HD static inline PhiloxBlock philox(PhiloxBlock counter, uint32_t key0, uint
   return counter;
 }
 
-// The words of indices 4 * block ... 4 * block + 3 of a stream: the seed is the key, the stream the counter's high half.
+// The words of indices 4 * block ... 4 * block + 3 of a stream: the seed is the key, the stream the counter's high
+// half.
 GLE_HD static inline PhiloxBlock random_words(RandomKey key, uint64_t block) {
   return philox({{static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(key.stream),
                   static_cast<uint32_t>(key.stream >> 32)}},
@@ -33,7 +34,9 @@ GLE_HD static inline PhiloxBlock random_words(RandomKey key, uint64_t block) {
 }
 
 // In [0, 1): the word's upper 24 bits, all that a float can tell apart.
-GLE_HD static inline float uniform_of_word(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
+GLE_HD static inline float uniform_of_word(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24F;
+}
 
 GLE_HD static inline float uniform(RandomKey key, uint64_t index) {
   return uniform_of_word(random_words(key, index / 4).word[index % 4]);

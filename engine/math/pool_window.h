@@ -33,10 +33,9 @@ GLE_HD static inline PoolWindow pool_window(const PoolAxis& axis, int64_t out) {
   return {start, start > 0 ? start : 0, reach < axis.size ? reach : axis.size, reach - start};
 }
 
-// What average pooling divides a window by.
-GLE_HD static inline int64_t pool_divisor(const PoolWindow& rows, const PoolWindow& columns, Padding padding) {
-  return padding == Padding::counted ? rows.padded * columns.padded
-                                     : (rows.end - rows.begin) * (columns.end - columns.begin);
+// Average pooling divides by this along the one axis times this along the other.
+GLE_HD static inline int64_t pool_length(const PoolWindow& window, Padding padding) {
+  return padding == Padding::counted ? window.padded : window.end - window.begin;
 }
 
 // The outputs [begin, end), of `outputs`, whose windows see input `in`.
