@@ -4,6 +4,8 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache libdnnl-dev nlohmann-json3-dev)
+packages=(g++ cmake ninja-build ccache libdnnl-dev libjpeg62-turbo-dev libspng-dev zlib1g-dev libstb-dev
+          nlohmann-json3-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(libgtest-dev libbenchmark-dev binutils)
 fi

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/decode.h"
+#include "data/sampler.h"
+#include "data/transform.h"
+#include "engine/cpu/runtime.h"
+#include "engine/memory/caching_allocator.h"
+#include "engine/tensor.h"
+
+namespace gle::data {
+
+// What an image that cannot be read does to the run. `quarantine` replaces it by the next good training image of its
+// class and notes it; more of them than the budget allows end the run.
+enum class OnBad { error, quarantine };
+
+struct LoaderOptions {
+  TransformOptions transform = {};
+  DecodeOptions decode = {};
+  uint64_t seed = 0;
+  // Threads beside the caller's; 0: the caller decodes in next().
+  int workers = 2;
+  // Batches that are ready or under way at most.
+  int prefetch = 3;
+  OnBad on_bad = OnBad::quarantine;
+  // Share of the data set's items that may be bad.
+  double max_bad = 0.001;
+  // Where to list the bad ones; empty: nowhere.
+  std::filesystem::path bad_images = {};
+  // Decoded pictures to keep, in bytes.
+  size_t cache_bytes = 0;
+  // How long next() waits without any progress before it gives up and names the files under way.
+  std::chrono::seconds patience{60};
+  // Where batches live: the host's memory, or pinned memory for a GPU to copy from.
+  MemorySource memory = host_memory();
+  // Without one: as the CPU backend chooses.
+  std::optional<cpu::Isa> isa = std::nullopt;
+};
+
+struct Batch {
+  int64_t index = 0;            // in its epoch
+  Tensor images;                // [N,H,W,3]
+  std::vector<int32_t> labels;  // of the items
+  std::vector<uint32_t> items;  // of the data set: those in the batch, after replacements
+};
+
+struct BadImage {
+  uint32_t item = 0;
+  std::string reason;
+};
+
+struct LoaderStatistics {
+  int64_t images = 0;  // in batches handed out
+  int64_t bytes_read = 0;
+  int64_t cache_hits = 0;
+  size_t cached_bytes = 0;
+  size_t bad_images = 0;
+  double seconds = 0;          // since start()
+  double seconds_waiting = 0;  // of them in next(): what the run loses to loading
+};
+
+// Turns the plan of an epoch into batches. What is in a batch is a function of (options, plan, epoch) and the files:
+// the number of workers, the prefetch, the cache, and the batch it begins with change no bit. Batches must not outlive
+// it.
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Dataset> data, const LoaderOptions& options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Begins an epoch, at any of its batches; what is left of the one before is dropped.
+  void start(EpochPlan plan, uint64_t epoch, int64_t first_batch = 0);
+  // The next batch; false after the last. Throws ErrorCode::data for a bad image (OnBad::error) or too many of them,
+  // and ErrorCode::io when files take longer than options.patience.
+  bool next(Batch& batch);
+
+  // In the order of the items.
+  std::vector<BadImage> bad_images() const;
+  LoaderStatistics statistics() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gle::data
