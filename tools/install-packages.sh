@@ -3,7 +3,6 @@
 #   tools/install-packages.sh build|test
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache libdnnl-dev nlohmann-json3-dev)
 packages=(g++ cmake ninja-build ccache libdnnl-dev libjpeg62-turbo-dev libspng-dev zlib1g-dev libstb-dev
           nlohmann-json3-dev)
 if [ "${1:-build}" = test ]; then
