@@ -35,6 +35,14 @@ class DryBackend final : public Backend {
   void cross_entropy_forward(const Tensor&, const Tensor&, float, const Tensor&, const Tensor&) override {}
   void cross_entropy_backward(const Tensor&, const Tensor&, float, const Tensor&, const Tensor&,
                               const GradTarget&) override {}
+  void group_loss_forward(const Tensor&, const Tensor&, const Tensor&, const GroupColumns&, const GroupRefinement&,
+                          float, const GroupSaved&, const Tensor&) override {}
+  void group_loss_backward(const Tensor&, const Tensor&, const GroupColumns&, const GroupRefinement&, float,
+                           const GroupSaved&, const Tensor&, const GradTarget&, const GradTarget&,
+                           const GradTarget&) override {}
+  void group_loss_iterate(const GroupSaved&, int, const Tensor&) override {}
+  void pair_loss(const Tensor&, const Tensor&, const Tensor&, Pairs, const PairLossOptions&, const Tensor&,
+                 const Tensor&) override {}
   void gemm(const Tensor&, Transpose, const Tensor&, Transpose, const Tensor&, const GradTarget&) override {}
   void conv2d_forward(const Tensor&, const Tensor&, const Tensor&, const Conv2dOptions&, Activation, PackedWeights*,
                       const Tensor&) override {}
@@ -50,6 +58,10 @@ class DryBackend final : public Backend {
                            const GradTarget&) override {}
   void batch_norm_fold(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&) override {}
+  void adam_step(const AdamStep&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void momentum_step(const MomentumStep&, const Tensor&, const Tensor&, const Tensor&) override {}
+  void moving_average(float, const Tensor&, const Tensor&) override {}
+  double sum_of_squares(const Tensor&) override { return 0; }
   void max_pool_forward(const Tensor&, const Pool2dOptions&, const Tensor&, const Tensor&) override {}
   void max_pool_backward(const Tensor&, const Pool2dOptions&, const Tensor&, const GradTarget&) override {}
   void average_pool_forward(const Tensor&, const Pool2dOptions&, const Tensor&) override {}
