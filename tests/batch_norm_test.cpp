@@ -98,7 +98,8 @@ TEST_F(BatchNormTest, ConstantChannelsGiveBeta) {
 
 class FoldingTest : public BatchNormTest {
  protected:
-  FoldingTest() : conv_(make_conv2d(set_, "conv", {.in = 2, .out = 3, .kernel_h = 3, .kernel_w = 3}, {1, 1, 1, 1}, true)) {
+  FoldingTest()
+      : conv_(make_conv2d(set_, "conv", {.in = 2, .out = 3, .kernel_h = 3, .kernel_w = 3}, {1, 1, 1, 1}, true)) {
     make_layer(3);
     folded_ = ConvBatchNorm(conv_, layer_);
     Draw draw(4);

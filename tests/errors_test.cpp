@@ -63,7 +63,8 @@ TEST_F(ErrorsTest, Conv2dShapes) {
   };
   EXPECT_ERROR(conv(var({5, 3}), w, {}, {}), ErrorCode::usage, {"conv2d", "[N,H,W,C]", "[5,3]"});
   EXPECT_ERROR(conv(x, var({4, 3}), {}, {}), ErrorCode::usage, {"conv2d", "[K,R,S,C]", "[4,3]"});
-  EXPECT_ERROR(conv(var({1, 5, 6, 4}), w, {}, {}), ErrorCode::usage, {"conv2d", "[1,5,6,4]", "[4,3,3,3]", "4 channels"});
+  EXPECT_ERROR(conv(var({1, 5, 6, 4}), w, {}, {}), ErrorCode::usage,
+               {"conv2d", "[1,5,6,4]", "[4,3,3,3]", "4 channels"});
   EXPECT_ERROR(conv(x, var({3, 3, 3, 1}), {}, {}), ErrorCode::usage, {"conv2d", "depth-wise", "[3,3,3,1]"});
   EXPECT_ERROR(conv(x, w, var({5}), {}), ErrorCode::usage, {"conv2d", "bias", "[5]", "[4]"});
   EXPECT_ERROR(conv(x, w, {}, {.stride_h = 0}), ErrorCode::usage, {"conv2d", "stride", "0 and 1"});
@@ -108,7 +109,8 @@ TEST_F(ErrorsTest, PoolShapes) {
     EXPECT_ERROR(run(x, {.stride_h = 0}), ErrorCode::usage, {"pool", "positive", "0x2"});
     EXPECT_ERROR(run(x, {.kernel_w = 0}), ErrorCode::usage, {"pool", "positive", "2x0"});
     EXPECT_ERROR(run(x, {.pad_h = 2}), ErrorCode::usage, {"pool", "padding", "half", "2x2", "2 and 0"});
-    EXPECT_ERROR(run(x, {.kernel_h = 6, .kernel_w = 2}), ErrorCode::usage, {"pool", "does not fit", "6x2", "[1,5,6,3]"});
+    EXPECT_ERROR(run(x, {.kernel_h = 6, .kernel_w = 2}), ErrorCode::usage,
+                 {"pool", "does not fit", "6x2", "[1,5,6,3]"});
     EXPECT_ERROR(run(x, {.kernel_h = 16, .kernel_w = 16}), ErrorCode::usage, {"pool", "255", "16x16", "global_pool"});
     EXPECT_ERROR(pool(ctx_, x, {}, var({1, 3, 3, 3})), ErrorCode::usage, {"pool", "[1,2,3,3]", "[1,3,3,3]"});
   }
@@ -158,13 +160,13 @@ TEST_F(ErrorsTest, CrossEntropyArguments) {
 TEST_F(ErrorsTest, TensorsOnAnotherDevice) {
   const Var here = var({2, 4, 4, 3}), there = elsewhere({2, 4, 4, 3});
   const Var rows_here = var({2, 3}), rows_there = elsewhere({2, 3});
-  const auto both = [](const char* op) {
-    return std::vector<std::string_view>{op, "cuda:0", "cpu", "copy"};
-  };
+  const auto both = [](const char* op) { return std::vector<std::string_view>{op, "cuda:0", "cpu", "copy"}; };
   const BatchNorm layer = norm(3);
-  EXPECT_ERROR(conv2d(ctx_, there, var({1, 1, 1, 3}), {}, {}), ErrorCode::usage, {"conv2d", "[2,4,4,3]", "cuda:0", "cpu"});
+  EXPECT_ERROR(conv2d(ctx_, there, var({1, 1, 1, 3}), {}, {}), ErrorCode::usage,
+               {"conv2d", "[2,4,4,3]", "cuda:0", "cpu"});
   EXPECT_ERROR(conv2d(ctx_, here, elsewhere({1, 1, 1, 3}), {}, {}), ErrorCode::usage, {"conv2d", "cuda:0", "copy"});
-  EXPECT_ERROR(conv2d(ctx_, here, var({1, 1, 1, 3}), elsewhere({1}), {}), ErrorCode::usage, {"conv2d", "cuda:0", "copy"});
+  EXPECT_ERROR(conv2d(ctx_, here, var({1, 1, 1, 3}), elsewhere({1}), {}), ErrorCode::usage,
+               {"conv2d", "cuda:0", "copy"});
   EXPECT_ERROR(batch_norm(ctx_, there, layer), ErrorCode::usage, both("batch_norm"));
   EXPECT_ERROR(max_pool(ctx_, there, {}), ErrorCode::usage, both("max_pool"));
   EXPECT_ERROR(average_pool(ctx_, there, {}), ErrorCode::usage, both("average_pool"));
@@ -192,10 +194,9 @@ TEST_F(ErrorsTest, FoldedConvolutionOnAnotherDevice) {
 TEST_F(ErrorsTest, OutputsThatAreNotFinite) {
   const Var image = var({2, 4, 4, 3}, kNaN), rows = var({2, 3}, kNaN);
   const BatchNorm layer = norm(3);
-  const auto named = [](const char* op) {
-    return std::vector<std::string_view>{op, "not finite"};
-  };
-  EXPECT_ERROR(conv2d(checked_, image, var({1, 1, 1, 3}), {}, {}), ErrorCode::not_finite, {"conv2d", "[2,4,4,1]", "not finite"});
+  const auto named = [](const char* op) { return std::vector<std::string_view>{op, "not finite"}; };
+  EXPECT_ERROR(conv2d(checked_, image, var({1, 1, 1, 3}), {}, {}), ErrorCode::not_finite,
+               {"conv2d", "[2,4,4,1]", "not finite"});
   EXPECT_ERROR(batch_norm(checked_, image, layer), ErrorCode::not_finite, named("batch_norm"));
   EXPECT_ERROR(max_pool(checked_, image, {}), ErrorCode::not_finite, named("max_pool"));
   EXPECT_ERROR(average_pool(checked_, image, {}), ErrorCode::not_finite, named("average_pool"));
@@ -210,7 +211,8 @@ TEST_F(ErrorsTest, OutputsThatAreNotFinite) {
   EXPECT_ERROR(log_softmax(checked_, rows), ErrorCode::not_finite, named("log_softmax"));
   EXPECT_ERROR(centre_rows(checked_, rows), ErrorCode::not_finite, named("centre_rows"));
   EXPECT_ERROR(normalise_rows(checked_, rows), ErrorCode::not_finite, named("normalise_rows"));
-  EXPECT_ERROR(cross_entropy(checked_, rows, labels_of(backend_, {0, 1})), ErrorCode::not_finite, named("cross_entropy"));
+  EXPECT_ERROR(cross_entropy(checked_, rows, labels_of(backend_, {0, 1})), ErrorCode::not_finite,
+               named("cross_entropy"));
   EXPECT_NO_THROW(scale(ctx_, image, 2)) << "checked without being asked to";
 }
 

@@ -20,10 +20,10 @@ inline void expect_text(const Error& error, ErrorCode code, const std::vector<st
 }  // namespace gle::test
 
 // EXPECT_ERROR(statement, code, {parts...}): the statement throws an Error of that code whose text has all the parts.
-#define EXPECT_ERROR(statement, code, ...)                                      \
-  try {                                                                         \
-    (void)(statement);                                                          \
-    ADD_FAILURE() << #statement " throws nothing";                              \
-  } catch (const ::gle::Error& error_of_statement) {                            \
-    ::gle::test::expect_text(error_of_statement, code, __VA_ARGS__);            \
+#define EXPECT_ERROR(statement, code, ...)                           \
+  try {                                                              \
+    (void)(statement);                                               \
+    ADD_FAILURE() << #statement " throws nothing";                   \
+  } catch (const ::gle::Error& error_of_statement) {                 \
+    ::gle::test::expect_text(error_of_statement, code, __VA_ARGS__); \
   }

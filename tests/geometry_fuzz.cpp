@@ -63,7 +63,8 @@ void check_conv2d(Bytes& bytes, Backend& b) {
   const Shape ys = conv2d_shape(xs, ws, options);
   Draw draw(static_cast<uint64_t>(bytes.small(0, 255)));
   const Array x = draw.array(xs), w = draw.array(ws), bias = draw.array(Shape{ws[0]}), dy = draw.array(ys);
-  const Placed px(b, x, bytes.layout()), pw(b, w, Layout::dense), pb(b, bias, Layout::dense), pdy(b, dy, bytes.layout());
+  const Placed px(b, x, bytes.layout()), pw(b, w, Layout::dense), pb(b, bias, Layout::dense),
+      pdy(b, dy, bytes.layout());
   Placed y(b, ys, bytes.layout()), dx(b, xs, bytes.layout()), dw(b, ws, Layout::dense);
   for (Placed* output : {&y, &dx, &dw}) {
     output->fill_with_nan();

@@ -23,7 +23,7 @@ struct KernelOutput {
   bool adds = true;        // has a mode: overwrites or adds
   bool omissible = false;  // may be left out
   DType type = DType::f32;
-  Array initial = {};  // what the kernel updates; empty: it overwrites
+  Array initial = {};       // what the kernel updates; empty: it overwrites
   double tolerance = 1e-5;  // relative to the largest entry,
   double at_least = 0;      // or to this if that is larger: for results that cancel to nothing
 };

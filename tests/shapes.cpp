@@ -7,10 +7,11 @@
 namespace gle::test {
 
 std::vector<Shape> row_shapes() {
-  std::vector<Shape> shapes = {{1, 1},        {1, 7},        {3, 1},       {2, 2},       {5, 17},      {4, 33},
-                               {7, 100},      {1, 1000},     {300, 8},     {129, 3},     {2, 64},      {3, 48},
-                               {1, 1, 1, 1},  {1, 1, 1, 31}, {2, 3, 5, 7}, {3, 5, 2, 9}, {1, 4, 1, 16}, {2, 1, 6, 24},
-                               {2, 5, 3, 64}, {1, 3, 3, 257}, {2, 65, 1, 16}, {2, 40, 48, 53}, {3000, 65}};
+  std::vector<Shape> shapes = {{1, 1},         {1, 7},          {3, 1},        {2, 2},        {5, 17},
+                               {4, 33},        {7, 100},        {1, 1000},     {300, 8},      {129, 3},
+                               {2, 64},        {3, 48},         {1, 1, 1, 1},  {1, 1, 1, 31}, {2, 3, 5, 7},
+                               {3, 5, 2, 9},   {1, 4, 1, 16},   {2, 1, 6, 24}, {2, 5, 3, 64}, {1, 3, 3, 257},
+                               {2, 65, 1, 16}, {2, 40, 48, 53}, {3000, 65}};
   Draw draw(1);
   for (int i = 0; i < 14; ++i) {
     shapes.push_back({draw.integer(1, 40), draw.integer(1, 70)});
@@ -22,6 +23,10 @@ std::vector<Shape> row_shapes() {
 std::vector<Shape> matrix_shapes() {
   std::vector<Shape> shapes;
   std::ranges::copy_if(row_shapes(), std::back_inserter(shapes), [](const Shape& s) { return s.rank() == 2; });
+  Draw draw(4);
+  for (int i = 0; i < 25; ++i) {
+    shapes.push_back({draw.integer(1, 20), draw.integer(1, 150)});
+  }
   return shapes;
 }
 
@@ -57,9 +62,13 @@ std::vector<ConvGeometry> conv_geometries() {
       {{3, 28, 30, 16}, {40, 3, 3, 16}, {1, 1, 1, 1}, false},
       {{2, 40, 40, 3}, {24, 7, 7, 3}, {2, 2, 3, 3}, true},
       {{4, 14, 14, 96}, {72, 1, 1, 96}, {}, true},
+      // so many pixels that the sum over them is cut into groups
+      {{2, 64, 64, 4}, {8, 3, 3, 4}, {1, 1, 1, 1}, false},
+      {{2, 58, 60, 17}, {10, 3, 3, 17}, {1, 1, 1, 0}, true},
+      {{3, 50, 50, 8}, {9, 1, 1, 8}, {}, false},
   };
   Draw draw(2);
-  while (all.size() < 70) {
+  while (all.size() < 73) {
     const int64_t c = draw.one_of<int64_t>({1, 2, 3, 7, 8, 16, 17, 24, 31, 64});
     const int64_t k = draw.one_of<int64_t>({1, 2, 5, 8, 15, 16, 24, 33, 48, 65});
     const int r = draw.small(1, 5), s = draw.small(1, 5);
@@ -89,12 +98,12 @@ std::vector<PoolGeometry> pool_geometries() {
       };
       with({1, 1, 1, 1}, {1, 1, 1, 1, 0, 0});
       with({2, 2, 2, 3}, {2, 2, 2, 2, 0, 0});
-      with({1, 7, 8, 17}, {3, 3, 2, 2, 0, 0});   // GoogLeNet's, overlapping
-      with({2, 9, 6, 5}, {3, 3, 2, 2, 1, 1});    // ResNet's
-      with({1, 8, 5, 33}, {3, 3, 1, 1, 1, 1});   // an inception block's
+      with({1, 7, 8, 17}, {3, 3, 2, 2, 0, 0});  // GoogLeNet's, overlapping
+      with({2, 9, 6, 5}, {3, 3, 2, 2, 1, 1});   // ResNet's
+      with({1, 8, 5, 33}, {3, 3, 1, 1, 1, 1});  // an inception block's
       with({1, 6, 7, 64}, {2, 3, 1, 2, 1, 0});
-      with({1, 5, 9, 8}, {2, 2, 3, 4, 0, 1});    // windows with gaps between them
-      with({1, 2, 3, 2}, {4, 4, 1, 2, 2, 1});    // larger than the picture
+      with({1, 5, 9, 8}, {2, 2, 3, 4, 0, 1});      // windows with gaps between them
+      with({1, 2, 3, 2}, {4, 4, 1, 2, 2, 1});      // larger than the picture
       with({1, 16, 16, 2}, {15, 17, 1, 1, 7, 8});  // 255 taps
       with({2, 40, 41, 24}, {3, 3, 2, 2, 0, 0});
     }
@@ -102,7 +111,12 @@ std::vector<PoolGeometry> pool_geometries() {
   Draw draw(3);
   while (all.size() < 80) {
     const int kh = draw.small(1, 5), kw = draw.small(1, 5);
-    const Pool2dOptions options{kh, kw, draw.small(1, 4), draw.small(1, 4), draw.small(0, kh / 2), draw.small(0, kw / 2),
+    const Pool2dOptions options{kh,
+                                kw,
+                                draw.small(1, 4),
+                                draw.small(1, 4),
+                                draw.small(0, kh / 2),
+                                draw.small(0, kw / 2),
                                 draw.integer(0, 1) == 0 ? Rounding::floor : Rounding::ceil,
                                 draw.integer(0, 1) == 0 ? Padding::counted : Padding::ignored};
     const int64_t h = draw.integer(std::max(1, kh - 2 * options.pad_h), 12);

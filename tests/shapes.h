@@ -11,7 +11,7 @@ namespace gle::test {
 // [N,H,W,C] and [N,C]: single elements, odd and non-square sizes, every remainder of the vector widths, random ones,
 // and two large enough to be cut into pieces for several threads.
 std::vector<Shape> row_shapes();
-// Those of them that are [N,C].
+// Those of them that are [N,C], and more.
 std::vector<Shape> matrix_shapes();
 
 struct ConvGeometry {

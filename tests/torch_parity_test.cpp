@@ -119,8 +119,12 @@ class Pass {
 
  private:
   Pool2dOptions pool_options() const {
-    return {fixture_.whole("kernel", 0), fixture_.whole("kernel", 1), fixture_.whole("stride", 0),
-            fixture_.whole("stride", 1), fixture_.whole("pad", 0),    fixture_.whole("pad", 1),
+    return {fixture_.whole("kernel", 0),
+            fixture_.whole("kernel", 1),
+            fixture_.whole("stride", 0),
+            fixture_.whole("stride", 1),
+            fixture_.whole("pad", 0),
+            fixture_.whole("pad", 1),
             fixture_.flag("ceil") ? Rounding::ceil : Rounding::floor,
             fixture_.flag("counted") ? Padding::counted : Padding::ignored};
   }
@@ -220,9 +224,9 @@ TEST(TorchParity, EveryFixture) {
     }
   }
   EXPECT_GE(fixtures.size(), 40U) << GLE_OP_FIXTURES;
-  EXPECT_EQ(ops, (std::set<std::string>{"average_pool", "batch_norm", "centre_rows", "conv2d", "cross_entropy",
-                                        "global_pool", "linear", "log_softmax", "max_pool", "normalise_rows",
-                                        "softmax"}));
+  EXPECT_EQ(
+      ops, (std::set<std::string>{"average_pool", "batch_norm", "centre_rows", "conv2d", "cross_entropy", "global_pool",
+                                  "linear", "log_softmax", "max_pool", "normalise_rows", "softmax"}));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ class Network {
     set_.allocate(backend);
     test::Draw draw(1);
     for (Parameter& p : set_.parameters()) {
-      const double range = p.shape.rank() == 1 ? 0 : std::sqrt(6.0 / static_cast<double>(p.shape.elements() / p.shape[0]));
+      const double range =
+          p.shape.rank() == 1 ? 0 : std::sqrt(6.0 / static_cast<double>(p.shape.elements() / p.shape[0]));
       upload(p.value, draw.array(p.shape, -range, range));
       if (p.name.ends_with("norm.weight")) {
         backend.fill(1, p.value);

@@ -1,9 +1,9 @@
 // dw[k,r,s,c] (+)= sum over n,p,q of dy[n,p,q,k] * x[n, p*stride_h + r - pad_h, q*stride_w + s - pad_w, c].
 //
-// A tile of dw, a few k by two vectors of c for one (r, s), stays in registers while a chunk of pixels passes. Both
+// A tile of dw, a few k by a few vectors of c for one (r, s), stays in registers while a chunk of pixels passes. Both
 // operands are first copied so that the kernel reads them front to back: dy as [block of k][pixel][k of the block], x
-// as a zero-padded window [row][column][two vectors of c], which serves all (r, s) and all k. When c is small and fills
-// vectors badly, (s, c) is taken as one dimension of a dense window, whose runs of s * c floats overlap.
+// as a zero-padded window [row][column][vectors of c], which serves all (r, s) and all k. When c is small and fills
+// vectors badly, all of (r, s, c) is copied for each pixel, and the kernel is a 1x1 kernel with that many channels.
 //
 // The sum runs over chunks in order, in a few groups that depend on the shape alone; the groups' sums are added in
 // order at the end. Threads share out groups, and blocks of k and c, which changes no sum.
@@ -15,7 +15,7 @@
 namespace gle::cpu::GLE_ISA {
 namespace {
 
-constexpr int64_t kChunkPixels = 256;
+constexpr int64_t kChunkPixels = 400;
 constexpr int64_t kGroupPixels = 3072;  // no group of fewer: adding the groups must stay cheap
 constexpr int64_t kMostGroups = 8;
 constexpr int64_t kSumPiece = 4096;  // floats of dw summed at a time
@@ -36,9 +36,11 @@ void weight_tile_kernel(const WeightTile& t) {
   vf acc[Rows][Vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
-    if (t.add) __builtin_prefetch(t.dw + i * t.dw_step, 1);
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) acc[i][v] = zero();
+    for (int v = 0; v < Vectors; ++v) {
+      acc[i][v] = zero();
+      __builtin_prefetch(t.dw + i * t.dw_step + v * kLanes, 1);
+    }
   }
 
   const float* dy = t.dy;
@@ -78,55 +80,71 @@ void weight_tile_kernel(const WeightTile& t) {
 
 using Kernel = void (*)(const WeightTile&);
 
-#define GLE_FOUR(first, v)                                                                          \
-  weight_tile_kernel<first, v>, weight_tile_kernel<first + 1, v>, weight_tile_kernel<first + 2, v>, \
-      weight_tile_kernel<first + 3, v>
-constexpr Kernel kKernels[2][kMaxPixels] = {
-#if defined(__AVX512F__)
-    {GLE_FOUR(1, 1), GLE_FOUR(5, 1), GLE_FOUR(9, 1)},
-    {GLE_FOUR(1, 2), GLE_FOUR(5, 2), GLE_FOUR(9, 2)},
-#elif defined(__AVX2__)
-    {GLE_FOUR(1, 1), weight_tile_kernel<5, 1>, weight_tile_kernel<6, 1>},
-    {GLE_FOUR(1, 2), weight_tile_kernel<5, 2>, weight_tile_kernel<6, 2>},
-#else
-    {GLE_FOUR(1, 1)},
-    {GLE_FOUR(1, 2)},
-#endif
+// Vectors of a tile, and its rows: see max_pixels() for the choice. Blocks with fewer vectors keep the rows, since dy
+// is packed for them.
+struct TileSize {
+  int vectors, rows;
 };
+GLE_INLINE TileSize tile_size(int64_t vectors) {
+  if (kLanes < 16) return {2, max_pixels(2)};
+  return vectors % 3 == 0 && vectors % 4 != 0 ? TileSize{3, max_pixels(3)} : TileSize{4, max_pixels(4)};
+}
+
+template <int Rows, int Vectors>
+constexpr Kernel kernel() {
+  if constexpr (Rows <= (kLanes == 16 && Vectors < 4 ? 8 : max_pixels(Vectors))) {
+    return weight_tile_kernel<Rows, Vectors>;
+  } else {
+    return nullptr;
+  }
+}
+
+#define GLE_ROW(v)                                                                                                  \
+  {                                                                                                                 \
+    kernel<1, v>(), kernel<2, v>(), kernel<3, v>(), kernel<4, v>(), kernel<5, v>(), kernel<6, v>(), kernel<7, v>(), \
+        kernel<8, v>()                                                                                              \
+  }
+constexpr Kernel kKernels[kMaxVectors][8] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3), GLE_ROW(4)};
 
 // dw as rows of k by `taps` runs of `run` floats, and the way the work is cut.
 struct Plan {
-  bool merged;  // a run is (s, c) and a tap is r; otherwise c and (r, s)
-  int64_t run, taps;
+  bool unrolled;             // a run is (r, s, c) and there is one tap; otherwise c and (r, s)
+  bool pointwise;            // one tap: the window holds the outputs' pixels only
+  int64_t run, taps, width;  // width: floats of a block of the run
   int64_t run_blocks, k_blocks;
   Bands chunks;  // of output rows
   int64_t window_columns;
-  int64_t groups;                    // of chunks
-  int64_t run_parts, k_parts;        // each group's blocks are cut in run_parts * k_parts pieces
-  int64_t window_floats, dy_floats;  // scratch of a thread
+  int64_t groups;                                  // of chunks
+  int64_t run_parts, k_parts;                      // each group's blocks are cut in run_parts * k_parts pieces
+  int64_t window_floats, dense_floats, dy_floats;  // scratch of a thread; dense is part of window
 
   GLE_INLINE int64_t window_rows(const ConvShape& s, int64_t rows) const {
-    return s.r == 1 && s.s == 1 ? rows : (rows - 1) * s.stride_h + s.r;
+    return pointwise ? rows : (rows - 1) * s.stride_h + s.r;
   }
   GLE_INLINE int64_t first_k(const ConvShape& s, int64_t block) const { return s.k * block / k_blocks; }
 };
 
 GLE_INLINE Plan make_plan(const ConvShape& s, int threads) {
-  const int64_t separate_vectors = s.s * divide_up(s.c, kLanes), merged_vectors = divide_up(s.s * s.c, kLanes);
-  Plan p{.merged = merged_vectors < separate_vectors,
-         .run = s.c,
-         .taps = s.r * s.s,
-         .run_blocks = 0,
-         .k_blocks = divide_up(s.k, kMaxPixels),
+  const int64_t vectors = s.r * s.s * divide_up(s.c, kLanes), vectors_unrolled = divide_up(s.r * s.s * s.c, kLanes);
+  const bool unrolled = vectors_unrolled * 5 < vectors * 4;
+  const bool pointwise = unrolled || s.r * s.s == 1;
+  const int64_t run = unrolled ? s.r * s.s * s.c : s.c;
+  const TileSize tile = tile_size(divide_up(run, kLanes));
+  Plan p{.unrolled = unrolled,
+         .pointwise = pointwise,
+         .run = run,
+         .taps = unrolled ? 1 : s.r * s.s,
+         .width = tile.vectors * kLanes,
+         .run_blocks = divide_up(run, tile.vectors * kLanes),
+         .k_blocks = divide_up(s.k, tile.rows),
          .chunks = Bands(s.n, s.p, divide_up(kChunkPixels, larger(s.q, 1))),
-         .window_columns = s.r == 1 && s.s == 1 ? s.q : (s.q - 1) * s.stride_w + s.s,
+         .window_columns = pointwise ? s.q : (s.q - 1) * s.stride_w + s.s,
          .groups = 1,
          .run_parts = 1,
          .k_parts = 1,
          .window_floats = 0,
+         .dense_floats = 0,
          .dy_floats = 0};
-  if (p.merged) p.run = s.s * s.c, p.taps = s.r;
-  p.run_blocks = divide_up(p.run, 2 * kLanes);
   p.groups = smaller(p.chunks.count(), larger(1, smaller(kMostGroups, s.n * s.p * s.q / kGroupPixels)));
   const int64_t parts = divide_up(4 * threads, larger(p.groups, 1));
   if (p.groups < 2 * threads) {
@@ -139,7 +157,11 @@ GLE_INLINE Plan make_plan(const ConvShape& s, int threads) {
     }
   }
   const int64_t window_pixels = p.chunks.images * p.window_rows(s, p.chunks.most_rows()) * p.window_columns;
-  p.window_floats = divide_up(window_pixels * (p.merged ? s.c : 2 * kLanes) + 2 * kLanes, 16) * 16;
+  p.window_floats = window_pixels * p.width;
+  if (unrolled) {
+    p.dense_floats = ((p.chunks.most_rows() - 1) * s.stride_h + s.r) * ((s.q - 1) * s.stride_w + s.s) * s.c + kLanes;
+    p.window_floats = window_pixels * divide_up(run, kLanes) * kLanes + kLanes + p.dense_floats;
+  }
   p.dy_floats = divide_up(p.chunks.images * p.chunks.most_rows() * s.q * s.k + kLanes, 16) * 16;
   return p;
 }
@@ -151,7 +173,10 @@ GLE_INLINE void pack_dy(const Plan& plan, const ConvShape& s, const float* dy, i
     const int64_t k = plan.first_k(s, block), rows = plan.first_k(s, block + 1) - k;
     const float* from = dy + k;
     // Each store writes a whole vector; what it writes beyond its pixel is overwritten by the next one.
-    for (int64_t i = 0; i < pixels; ++i, from += s.y_pitch, dst += rows) store(dst, load_partial(from, rows));
+    for (int64_t i = 0; i < pixels; ++i, from += s.y_pitch, dst += rows) {
+      __builtin_prefetch(from + 8 * s.y_pitch);
+      store(dst, load_partial(from, rows));
+    }
   }
 }
 
@@ -173,6 +198,20 @@ GLE_INLINE void pack_window(const ConvShape& s, const float* image, const Window
   }
 }
 
+// The (r, s, c) of the pixels in `rows` rows of outputs, from a dense window: dst[row][column][width]. Vectors are
+// written whole; what they write beyond a run is overwritten by the next one or belongs to channels that do not exist.
+GLE_INLINE void unroll(const ConvShape& s, const float* dense, int64_t rows, int64_t columns, int64_t width,
+                       float* dst) {
+  for (int64_t p = 0; p < rows; ++p) {
+    for (int64_t q = 0; q < s.q; ++q, dst += width) {
+      const float* from = dense + (p * s.stride_h * columns + q * s.stride_w) * s.c;
+      for (int64_t r = 0; r < s.r; ++r, from += columns * s.c) {
+        for (int64_t i = 0; i < s.s * s.c; i += kLanes) store(dst + r * s.s * s.c + i, load(from + i));
+      }
+    }
+  }
+}
+
 // Blocks [first_k, last_k) by [first_run, last_run) of one chunk.
 struct Blocks {
   int64_t first_run, last_run, first_k, last_k;
@@ -180,32 +219,34 @@ struct Blocks {
 
 GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Band& chunk, const Blocks& blocks,
                           const float* x, const float* dy, bool add, float* dw, float* window, float* packed_dy) {
-  const bool pointwise = s.r == 1 && s.s == 1;
   const int64_t pixels = chunk.images * chunk.rows * s.q;
   pack_dy(plan, s, dy + (chunk.image * s.p + chunk.row) * s.q * s.y_pitch, pixels, blocks.first_k, blocks.last_k,
           packed_dy);
 
   const int64_t window_rows = plan.window_rows(s, chunk.rows);
-  const Window part{chunk.row * s.stride_h - s.pad_h, window_rows, -s.pad_w, plan.window_columns};
-  const int64_t image_floats = s.h * s.w * s.x_pitch;
   for (int64_t block = blocks.first_run; block < blocks.last_run; ++block) {
-    const int64_t first = block * 2 * kLanes, channels = smaller(2 * kLanes, plan.run - first);
-    const int64_t vectors = divide_up(channels, kLanes), width = plan.merged ? s.c : vectors * kLanes;
+    const int64_t first = block * plan.width, channels = smaller(plan.width, plan.run - first);
+    const int64_t vectors = divide_up(channels, kLanes);
+    const int64_t width = plan.unrolled ? divide_up(plan.run, kLanes) * kLanes : vectors * kLanes;
     for (int64_t n = 0; n < chunk.images; ++n) {
-      const float* image = x + (chunk.image + n) * image_floats;
+      const float* image = x + (chunk.image + n) * s.h * s.w * s.x_pitch;
       float* to = window + n * window_rows * plan.window_columns * width;
-      if (plan.merged) {
-        if (block == blocks.first_run) copy_window(image, s.h, s.w, s.c, s.x_pitch, part, to);
-      } else if (pointwise && s.stride_h == 1 && s.stride_w == 1) {
-        pack_window(s, image, part, first, channels, width, to);
-      } else if (pointwise) {
-        for (int64_t p = 0; p < chunk.rows; ++p) {
+      if (plan.unrolled) {
+        if (block > blocks.first_run) continue;  // the first one has done it for all
+        const Window all{chunk.row * s.stride_h - s.pad_h, (chunk.rows - 1) * s.stride_h + s.r, -s.pad_w,
+                         (s.q - 1) * s.stride_w + s.s};
+        float* dense = window + plan.window_floats - plan.dense_floats;
+        copy_window(image, s.h, s.w, s.c, s.x_pitch, all, dense);
+        unroll(s, dense, chunk.rows, all.columns, width, to);
+      } else if (plan.pointwise && (s.stride_h > 1 || s.stride_w > 1)) {
+        for (int64_t p = chunk.row; p < chunk.row + chunk.rows; ++p) {
           for (int64_t q = 0; q < s.q; ++q, to += width) {
-            pack_window(s, image, {(chunk.row + p) * s.stride_h - s.pad_h, 1, q * s.stride_w - s.pad_w, 1}, first,
-                        channels, width, to);
+            const Window pixel{p * s.stride_h - s.pad_h, 1, q * s.stride_w - s.pad_w, 1};
+            pack_window(s, image, pixel, first, channels, width, to);
           }
         }
       } else {
+        const Window part{chunk.row * s.stride_h - s.pad_h, window_rows, -s.pad_w, plan.window_columns};
         pack_window(s, image, part, first, channels, width, to);
       }
     }
@@ -221,10 +262,9 @@ GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Ban
                     .dw_step = s.r * s.s * s.c,
                     .channels = channels,
                     .add = add};
-    if (pointwise) tile.pixel_step = width, tile.images = 1, tile.rows = 1, tile.columns = pixels;
+    if (plan.pointwise) tile.pixel_step = width, tile.images = 1, tile.rows = 1, tile.columns = pixels;
     for (int64_t tap = 0; tap < plan.taps; ++tap) {
-      const int64_t r = plan.merged ? tap : tap / s.s, column = plan.merged ? 0 : tap % s.s;
-      tile.x = window + (r * plan.window_columns + column) * width + (plan.merged ? first : 0);
+      tile.x = window + (plan.unrolled ? first : (tap / s.s * plan.window_columns + tap % s.s) * width);
       tile.dy = packed_dy;
       for (int64_t i = blocks.first_k; i < blocks.last_k; ++i) {
         const int64_t k = plan.first_k(s, i), rows = plan.first_k(s, i + 1) - k;

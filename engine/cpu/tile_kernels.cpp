@@ -37,18 +37,28 @@ void tile_kernel(const Tile& t) {
 #pragma GCC unroll 16
   for (int i = 0; i < Pixels; ++i) {
     x[i] = t.x[i];
-    for (int v = 0; v < Vectors; ++v) __builtin_prefetch(t.y[i] + t.first + v * kLanes, 1);
   }
   const float* w = t.w;
-  int64_t begin = 0;
+  int64_t begin = 0, fetched = 0;
   for (int64_t r = 0; r < t.rows; ++r, begin += t.row_step) {
     int64_t j = begin;
     const int64_t end = begin + t.run;
-    for (; j + 4 <= end; j += 4, w += 4 * kWidth) {
-      step<Pixels, Vectors>(x, j, w, acc);
-      step<Pixels, Vectors>(x, j + 1, w + kWidth, acc);
-      step<Pixels, Vectors>(x, j + 2, w + 2 * kWidth, acc);
-      step<Pixels, Vectors>(x, j + 3, w + 3 * kWidth, acc);
+    while (j + 4 <= end) {
+      if (t.ahead) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Pixels; ++i) __builtin_prefetch(x[i] + j + t.ahead, 0, 2);
+      }
+      if (fetched < Pixels - 1) {  // the next tile may have one pixel less
+        const float* y = t.y_next[fetched++] + t.first;
+        for (int v = 0; v < Vectors * kLanes; v += 16) __builtin_prefetch(y + v, 1, 2);
+      }
+      const int64_t stop = j + 16 <= end ? j + 16 : end;
+      for (; j + 4 <= stop; j += 4, w += 4 * kWidth) {
+        step<Pixels, Vectors>(x, j, w, acc);
+        step<Pixels, Vectors>(x, j + 1, w + kWidth, acc);
+        step<Pixels, Vectors>(x, j + 2, w + 2 * kWidth, acc);
+        step<Pixels, Vectors>(x, j + 3, w + 3 * kWidth, acc);
+      }
     }
     for (; j < end; ++j, w += kWidth) step<Pixels, Vectors>(x, j, w, acc);
   }
@@ -69,6 +79,8 @@ void tile_kernel(const Tile& t) {
     }
   }
 }
+
+constexpr int64_t kShortReduction = 32;
 
 using Kernel = void (*)(const Tile&);
 
@@ -91,30 +103,40 @@ constexpr Kernel kKernels[kMaxVectors][12] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3)
 }  // namespace
 
 void run_tiles(Tile tile, int64_t pixels, ChannelBlocks blocks, int64_t first_block, int64_t last_block) {
+  // A short reduction is bound by its outputs: all blocks pass over a few pixels, whose outputs are written side by
+  // side. Otherwise each block passes over all pixels.
+  const bool by_pixels = tile.rows * tile.run <= kShortReduction && last_block - first_block > 1;
+  const int64_t group = by_pixels ? 24 : pixels;
   const float* panels = tile.w;
   const float* const* x = tile.x;
   float* const* y = tile.y;
-  for (int64_t block = first_block; block < last_block; ++block) {
-    const int vectors = blocks.vectors_in(block);
-    tile.first = blocks.first(block);
-    tile.channels = blocks.channels_in(block);
-    tile.w = panels + tile.rows * tile.run * tile.first;
-    const int64_t tiles = (pixels + max_pixels(vectors) - 1) / max_pixels(vectors);
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t begin = pixels * i / tiles, end = pixels * (i + 1) / tiles;
-      tile.x = x + begin;
-      tile.y = y + begin;
-      kKernels[vectors - 1][end - begin - 1](tile);
+  const int64_t ahead = tile.ahead;
+  for (int64_t start = 0; start < pixels; start += group) {
+    const int64_t in_group = pixels - start < group ? pixels - start : group;
+    for (int64_t block = first_block; block < last_block; ++block) {
+      const int vectors = blocks.vectors_in(block);
+      tile.first = blocks.first(block);
+      tile.channels = blocks.channels_in(block);
+      tile.w = panels + tile.rows * tile.run * tile.first;
+      const int64_t tiles = (in_group + max_pixels(vectors) - 1) / max_pixels(vectors);
+      for (int64_t i = 0; i < tiles; ++i) {
+        const int64_t begin = start + in_group * i / tiles, end = start + in_group * (i + 1) / tiles;
+        tile.x = x + begin;
+        tile.y = y + begin;
+        tile.ahead = block == first_block ? ahead * (end - begin) : 0;
+        tile.y_next = end < start + in_group ? y + end : tile.y;
+        kKernels[vectors - 1][end - begin - 1](tile);
+      }
     }
   }
 }
 
 void pack_rows(const float* src, int64_t stride, int64_t rows, int64_t channels, int64_t width, float* dst) {
-  if (channels == 2 * kLanes && width == channels) {
-    for (int64_t j = 0; j < rows; ++j, src += stride, dst += 2 * kLanes) {
-      const vf a = load(src), b = load(src + kLanes);
-      store(dst, a);
-      store(dst + kLanes, b);
+  constexpr int64_t kWidth = ChannelBlocks::kWide * kLanes;  // the usual width, with a loop that unrolls
+  if (channels == kWidth && width == kWidth) {
+    for (int64_t j = 0; j < rows; ++j, src += stride, dst += kWidth) {
+      for (int64_t i = 0; i < kWidth; i += 16) __builtin_prefetch(src + 8 * stride + i);
+      for (int64_t i = 0; i < kWidth; i += kLanes) store(dst + i, load(src + i));
     }
     return;
   }

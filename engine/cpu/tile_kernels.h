@@ -15,12 +15,14 @@ struct Tile {
   const float* const* x;  // [pixels]: where each pixel's reduction begins
   const float* w;         // [rows][run][vectors * kLanes], padded with zeros
   int64_t rows, run, row_step;
-  float* const* y;    // [pixels]: each pixel's channel 0
-  int64_t first;      // the tile's first channel
-  int64_t channels;   // how many of its channels exist: in ((vectors - 1) * kLanes, vectors * kLanes]
-  const float* bias;  // [all channels] or null
-  float slope;        // 1: no activation
-  bool add;           // y += instead of y =; then no activation
+  int64_t ahead;         // not 0: x[i] + ahead is read soon, fetch it into the second-level cache
+  float* const* y;       // [pixels]: each pixel's channel 0
+  float* const* y_next;  // [pixels - 1 at least]: of the next tile, fetched meanwhile
+  int64_t first;         // the tile's first channel
+  int64_t channels;      // how many of its channels exist: in ((vectors - 1) * kLanes, vectors * kLanes]
+  const float* bias;     // [all channels] or null
+  float slope;           // 1: no activation
+  bool add;              // y += instead of y =; then no activation
 };
 
 // The most pixels that a tile of so many vectors may have. What fits in the registers, and with AVX-512 loads least: an
@@ -63,7 +65,8 @@ struct ChannelBlocks {
 };
 
 // Any number of pixels by the channel blocks [first_block, last_block). tile.w holds all panels, block after block;
-// tile.first and tile.channels are set here.
+// tile.ahead is
+// the distance from one pixel to the next if that is the same for all, or 0; tile.first and tile.channels are set here.
 void run_tiles(Tile tile, int64_t pixels, ChannelBlocks blocks, int64_t first_block, int64_t last_block);
 
 }  // namespace gle::cpu::GLE_ISA

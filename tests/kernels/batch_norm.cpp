@@ -51,18 +51,17 @@ Kernel batch_norm_statistics() {
     // A mean of 1000 known to the last bit leaves an error of 3e-5 in what is near 1.
     const double tolerance = offset == 1000 ? 1e-4 : 1e-5;
     const auto output = [&](const Array& expected, double limit, const Array& initial) {
-      return KernelOutput{.expected = expected, .sliceable = false, .adds = false, .initial = initial,
-                          .tolerance = limit};
+      return KernelOutput{
+          .expected = expected, .sliceable = false, .adds = false, .initial = initial, .tolerance = limit};
     };
-    kernel.cases.push_back({name_of(shape) + " around " + std::to_string(offset),
-                            {{x}},
-                            {output(moved(mean, s.mean), 1e-5, mean),
-                             output(moved(variance, s.unbiased_variance), tolerance, variance), output(s.mean, 1e-5, {}),
-                             output(reference::inv_std(s.variance, kEps), tolerance, {})},
-                            [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.batch_norm_statistics(in[0], kEps, momentum, out[0].grad, out[1].grad, out[2].grad,
-                                                      out[3].grad);
-                            }});
+    kernel.cases.push_back(
+        {name_of(shape) + " around " + std::to_string(offset),
+         {{x}},
+         {output(moved(mean, s.mean), 1e-5, mean), output(moved(variance, s.unbiased_variance), tolerance, variance),
+          output(s.mean, 1e-5, {}), output(reference::inv_std(s.variance, kEps), tolerance, {})},
+         [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+           b.batch_norm_statistics(in[0], kEps, momentum, out[0].grad, out[1].grad, out[2].grad, out[3].grad);
+         }});
   }
   return kernel;
 }
@@ -74,13 +73,12 @@ Kernel batch_norm_inv_std() {
     Array variance = draw.array(Shape{channels}, 0, 3);
     variance[0] = 0;
     for (const float eps : {1e-5F, 1e-3F}) {
-      kernel.cases.push_back(
-          {std::to_string(channels) + " channels",
-           {{variance, DType::f32, false}},
-           {{.expected = reference::inv_std(variance, eps), .sliceable = false, .adds = false}},
-           [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-             b.batch_norm_inv_std(in[0], eps, out[0].grad);
-           }});
+      kernel.cases.push_back({std::to_string(channels) + " channels",
+                              {{variance, DType::f32, false}},
+                              {{.expected = reference::inv_std(variance, eps), .sliceable = false, .adds = false}},
+                              [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                b.batch_norm_inv_std(in[0], eps, out[0].grad);
+                              }});
     }
   }
   return kernel;
@@ -101,7 +99,8 @@ Kernel batch_norm_forward() {
     for (const Activation f : {kIdentity, kRelu, Activation{0.25F}}) {
       const Norm norm = draw_norm(draw, shape);
       kernel.cases.push_back(
-          {name_of(shape) + " slope " + std::to_string(f.slope), inputs_of(norm),
+          {name_of(shape) + " slope " + std::to_string(f.slope),
+           inputs_of(norm),
            {{.expected = reference::batch_norm(norm.x, norm.mean, norm.inv_std, norm.gamma, norm.beta, f),
              .adds = false}},
            [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
@@ -120,20 +119,20 @@ Kernel batch_norm_backward() {
       for (const Statistics statistics : {Statistics::of_batch, Statistics::frozen}) {
         const Norm norm = draw_norm(draw, shape);
         const Array dy = draw.array(shape);
-        const reference::BatchNormGradients expected = reference::batch_norm_backward(
-            norm.x, norm.mean, norm.inv_std, norm.gamma, norm.beta, f, statistics, dy);
+        const reference::BatchNormGradients expected =
+            reference::batch_norm_backward(norm.x, norm.mean, norm.inv_std, norm.gamma, norm.beta, f, statistics, dy);
         std::vector<KernelInput> inputs = inputs_of(norm);
         inputs.push_back({dy});
-        kernel.cases.push_back(
-            {name_of(shape) + " slope " + std::to_string(f.slope) +
-                 (statistics == Statistics::frozen ? " frozen" : " of batch"),
-             inputs,
-             {{.expected = expected.dx, .omissible = true},
-              {.expected = expected.dgamma, .sliceable = false, .omissible = true},
-              {.expected = expected.dbeta, .sliceable = false, .omissible = true}},
-             [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-               b.batch_norm_backward(in[0], in[1], in[2], in[3], in[4], f, statistics, in[5], out[0], out[1], out[2]);
-             }});
+        kernel.cases.push_back({name_of(shape) + " slope " + std::to_string(f.slope) +
+                                    (statistics == Statistics::frozen ? " frozen" : " of batch"),
+                                inputs,
+                                {{.expected = expected.dx, .omissible = true},
+                                 {.expected = expected.dgamma, .sliceable = false, .omissible = true},
+                                 {.expected = expected.dbeta, .sliceable = false, .omissible = true}},
+                                [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                  b.batch_norm_backward(in[0], in[1], in[2], in[3], in[4], f, statistics, in[5], out[0],
+                                                        out[1], out[2]);
+                                }});
       }
     }
   }

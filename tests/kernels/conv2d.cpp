@@ -15,19 +15,19 @@ Kernel conv2d_forward() {
     const bool cached = kernel.cases.size() % 2 == 1;
     const Array x = draw.array(g.x), w = draw.array(g.w);
     const Array bias = g.with_bias ? draw.array(Shape{g.w[0]}) : Array();
-    kernel.cases.push_back(
-        {name_of(g) + " slope " + std::to_string(f.slope) + (cached ? " packed" : ""),
-         {{x}, {w, DType::f32, false}, {bias, DType::f32, false}},
-         {{.expected = reference::conv2d(x, w, bias, g.options, f), .adds = false}},
-         [=, options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-           PackedWeights packed;
-           b.conv2d_forward(in[0], in[1], in[2], options, f, cached ? &packed : nullptr, out[0].grad);
-           if (cached) {
-             b.fill(0.0F, out[0].grad);
-             b.conv2d_forward(in[0], in[1], in[2], options, f, &packed, out[0].grad);
-           }
-         },
-         true});
+    kernel.cases.push_back({name_of(g) + " slope " + std::to_string(f.slope) + (cached ? " packed" : ""),
+                            {{x}, {w, DType::f32, false}, {bias, DType::f32, false}},
+                            {{.expected = reference::conv2d(x, w, bias, g.options, f), .adds = false}},
+                            [=, options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              PackedWeights packed;
+                              b.conv2d_forward(in[0], in[1], in[2], options, f, cached ? &packed : nullptr,
+                                               out[0].grad);
+                              if (cached) {
+                                b.fill(0.0F, out[0].grad);
+                                b.conv2d_forward(in[0], in[1], in[2], options, f, &packed, out[0].grad);
+                              }
+                            },
+                            true});
   }
   return kernel;
 }
@@ -38,14 +38,13 @@ Kernel conv2d_backward_data() {
   for (const ConvGeometry& g : conv_geometries()) {
     const Array w = draw.array(g.w);
     const Array dy = draw.array(reference::conv2d(Array(g.x), w, {}, g.options, kIdentity).shape);
-    kernel.cases.push_back(
-        {name_of(g),
-         {{w, DType::f32, false}, {dy}},
-         {{.expected = reference::conv2d_backward_data(w, dy, g.options, g.x)}},
-         [options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-           b.conv2d_backward_data(in[0], in[1], options, out[0]);
-         },
-         true});
+    kernel.cases.push_back({name_of(g),
+                            {{w, DType::f32, false}, {dy}},
+                            {{.expected = reference::conv2d_backward_data(w, dy, g.options, g.x)}},
+                            [options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              b.conv2d_backward_data(in[0], in[1], options, out[0]);
+                            },
+                            true});
   }
   return kernel;
 }

@@ -41,12 +41,11 @@ Kernel scale() {
   for (const Shape& shape : row_shapes()) {
     const Array x = draw.array(shape);
     const float factor = draw.one_of<float>({1.0F, -0.5F, 0.0F, 3.0F});
-    kernel.cases.push_back({name_of(shape) + " by " + std::to_string(factor),
-                            {{x}},
-                            {{.expected = reference::scale(x, factor), .tolerance = 1e-6}},
-                            [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.scale(factor, in[0], out[0]);
-                            }});
+    kernel.cases.push_back(
+        {name_of(shape) + " by " + std::to_string(factor),
+         {{x}},
+         {{.expected = reference::scale(x, factor), .tolerance = 1e-6}},
+         [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) { b.scale(factor, in[0], out[0]); }});
   }
   return kernel;
 }
@@ -76,13 +75,12 @@ Kernel activation_backward() {
       Array x = draw.array_off_zero(shape);
       x[0] = 0;  // at the kink the slope counts
       const Array dy = draw.array(shape);
-      kernel.cases.push_back(
-          {name_of(shape) + " slope " + std::to_string(f.slope),
-           {{reference::activation(x, f)}, {dy}},
-           {{.expected = reference::activation_backward(x, f, dy), .tolerance = 1e-6}},
-           [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-             b.activation_backward(in[0], f, in[1], out[0]);
-           }});
+      kernel.cases.push_back({name_of(shape) + " slope " + std::to_string(f.slope),
+                              {{reference::activation(x, f)}, {dy}},
+                              {{.expected = reference::activation_backward(x, f, dy), .tolerance = 1e-6}},
+                              [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                b.activation_backward(in[0], f, in[1], out[0]);
+                              }});
     }
   }
   return kernel;

@@ -12,7 +12,7 @@ struct Sizes {
 };
 
 std::vector<Sizes> gemm_sizes() {
-  std::vector<Sizes> all = {{1, 1, 1},   {1, 17, 5},   {17, 1, 5},    {5, 17, 1},     {16, 16, 16},  {3, 64, 33},
+  std::vector<Sizes> all = {{1, 1, 1},   {1, 17, 5},    {17, 1, 5},    {5, 17, 1},     {16, 16, 16},  {3, 64, 33},
                             {33, 65, 7}, {32, 100, 64}, {12, 200, 31}, {100, 12, 129}, {48, 96, 300}, {7, 5, 1000}};
   Draw draw(40);
   for (int i = 0; i < 10; ++i) {
@@ -29,8 +29,7 @@ void add_gemm_kernels(std::vector<Kernel>& to) {
   for (const Sizes& sizes : gemm_sizes()) {
     for (const Transpose ta : {Transpose::no, Transpose::yes}) {
       for (const Transpose tb : {Transpose::no, Transpose::yes}) {
-        const Array a =
-            draw.array(ta == Transpose::yes ? Shape{sizes.k, sizes.m} : Shape{sizes.m, sizes.k});
+        const Array a = draw.array(ta == Transpose::yes ? Shape{sizes.k, sizes.m} : Shape{sizes.m, sizes.k});
         const Array b = draw.array(tb == Transpose::yes ? Shape{sizes.n, sizes.k} : Shape{sizes.k, sizes.n});
         const Array bias = draw.integer(0, 1) == 1 ? draw.array(Shape{sizes.n}) : Array();
         std::ostringstream label;

@@ -22,15 +22,18 @@ Kernel max_pool_forward() {
     const bool ties = kernel.cases.size() % 2 == 1;
     const Array x = ties ? array_with_ties(draw, g.x) : draw.array(g.x);
     const reference::MaxPooled expected = reference::max_pool(x, g.options);
-    kernel.cases.push_back(
-        {name_of(g) + (ties ? " with ties" : ""),
-         {{x}},
-         {{.expected = expected.y, .adds = false, .tolerance = 0},
-          {.expected = expected.taps, .sliceable = false, .adds = false, .omissible = true, .type = DType::u8,
-           .tolerance = 0}},
-         [options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-           b.max_pool_forward(in[0], options, out[0].grad, out[1].grad);
-         }});
+    kernel.cases.push_back({name_of(g) + (ties ? " with ties" : ""),
+                            {{x}},
+                            {{.expected = expected.y, .adds = false, .tolerance = 0},
+                             {.expected = expected.taps,
+                              .sliceable = false,
+                              .adds = false,
+                              .omissible = true,
+                              .type = DType::u8,
+                              .tolerance = 0}},
+                            [options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              b.max_pool_forward(in[0], options, out[0].grad, out[1].grad);
+                            }});
   }
   return kernel;
 }
@@ -101,8 +104,12 @@ Kernel global_pool_forward() {
                      b.global_pool_forward(in[0], max_share, out[0].grad, out.size() > 1 ? out[1].grad : Tensor());
                    }};
       if (max_share > 0) {
-        c.outputs.push_back({.expected = expected.where, .sliceable = false, .adds = false, .omissible = true,
-                             .type = DType::i32, .tolerance = 0});
+        c.outputs.push_back({.expected = expected.where,
+                             .sliceable = false,
+                             .adds = false,
+                             .omissible = true,
+                             .type = DType::i32,
+                             .tolerance = 0});
       }
       kernel.cases.push_back(c);
     }

@@ -21,12 +21,11 @@ Kernel softmax_forward() {
   Draw draw(30);
   for (const Shape& shape : matrix_shapes()) {
     const Array x = logits(draw, shape);
-    kernel.cases.push_back({name_of(shape),
-                            {{x}},
-                            {{.expected = reference::softmax(x), .adds = false}},
-                            [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.softmax_forward(in[0], out[0].grad);
-                            }});
+    kernel.cases.push_back(
+        {name_of(shape),
+         {{x}},
+         {{.expected = reference::softmax(x), .adds = false}},
+         [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) { b.softmax_forward(in[0], out[0].grad); }});
   }
   return kernel;
 }
@@ -36,12 +35,11 @@ Kernel softmax_backward() {
   Draw draw(31);
   for (const Shape& shape : matrix_shapes()) {
     const Array y = reference::softmax(draw.array(shape, -3, 3)), dy = draw.array(shape);
-    kernel.cases.push_back({name_of(shape),
-                            {{y}, {dy}},
-                            {{.expected = reference::softmax_backward(y, dy), .at_least = shape.channels() == 1 ? 1.0 : 0.0}},
-                            [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.softmax_backward(in[0], in[1], out[0]);
-                            }});
+    kernel.cases.push_back(
+        {name_of(shape),
+         {{y}, {dy}},
+         {{.expected = reference::softmax_backward(y, dy), .at_least = shape.channels() == 1 ? 1.0 : 0.0}},
+         [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) { b.softmax_backward(in[0], in[1], out[0]); }});
   }
   return kernel;
 }
@@ -83,15 +81,16 @@ Kernel cross_entropy_forward() {
     for (const float smoothing : {0.0F, 0.1F}) {
       const Array x = logits(draw, shape);
       const std::vector<int> labels = draw.labels(shape.rows(), shape.channels());
-      kernel.cases.push_back(
-          {name_of(shape) + " smoothing " + std::to_string(smoothing),
-           {{x}, {labels_array(labels), DType::i32, false}},
-           {{.expected = reference::log_sums(x), .sliceable = false, .adds = false},
-            {.expected = reference::cross_entropy(x, labels, smoothing), .sliceable = false, .adds = false,
-             .at_least = 1}},
-           [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-             b.cross_entropy_forward(in[0], in[1], smoothing, out[0].grad, out[1].grad);
-           }});
+      kernel.cases.push_back({name_of(shape) + " smoothing " + std::to_string(smoothing),
+                              {{x}, {labels_array(labels), DType::i32, false}},
+                              {{.expected = reference::log_sums(x), .sliceable = false, .adds = false},
+                               {.expected = reference::cross_entropy(x, labels, smoothing),
+                                .sliceable = false,
+                                .adds = false,
+                                .at_least = 1}},
+                              [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                b.cross_entropy_forward(in[0], in[1], smoothing, out[0].grad, out[1].grad);
+                              }});
     }
   }
   return kernel;

@@ -68,7 +68,8 @@ void check_label_check(Backend& backend) {
   }
 }
 
-// Each element in turn, among them the last of each vector and of the tail; beside a slice is a NaN that must not count.
+// Each element in turn, among them the last of each vector and of the tail; beside a slice is a NaN that must not
+// count.
 void check_all_finite(Backend& backend) {
   const double bad[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
                         -std::numeric_limits<double>::infinity()};

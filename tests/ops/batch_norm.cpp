@@ -40,7 +40,9 @@ struct Norm {
         running_mean(draw.array(Shape{channels}, -0.5, 0.5)),
         running_var(draw.array(Shape{channels}, 0.5, 2)) {}
 
-  Array mean(const Array& x) const { return form == Form::training ? reference::batch_statistics(x).mean : running_mean; }
+  Array mean(const Array& x) const {
+    return form == Form::training ? reference::batch_statistics(x).mean : running_mean;
+  }
   Array inv_std(const Array& x) const {
     return reference::inv_std(form == Form::training ? reference::batch_statistics(x).variance : running_var, kEps);
   }
@@ -53,8 +55,7 @@ struct Norm {
   }
   bool near_kink(const Array& x, const Array& gamma, const Array& beta) const {
     const Array z = forward(x, gamma, beta, kIdentity);
-    return f.slope != 1 &&
-           std::any_of(z.values.begin(), z.values.end(), [](double v) { return std::abs(v) < kKink; });
+    return f.slope != 1 && std::any_of(z.values.begin(), z.values.end(), [](double v) { return std::abs(v) < kKink; });
   }
   Mode mode() const { return form == Form::inference ? Mode::inference : Mode::training; }
 
@@ -141,8 +142,7 @@ Op conv_batch_norm_op() {
                [=](Context& ctx, std::span<const Var> in, const Var& out) {
                  ParameterSet set;
                  const Conv2dSizes sizes{g.w[3], g.w[0], static_cast<int>(g.w[1]), static_cast<int>(g.w[2])};
-                 ConvBatchNorm layer(make_conv2d(set, "conv", sizes, g.options, g.with_bias),
-                                     norm.layer(set, g.w[0]));
+                 ConvBatchNorm layer(make_conv2d(set, "conv", sizes, g.options, g.with_bias), norm.layer(set, g.w[0]));
                  set.allocate(ctx.backend);
                  norm.upload_statistics(ctx.backend, layer.norm);
                  upload(ctx.backend, w, layer.conv.weight->value);

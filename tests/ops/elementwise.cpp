@@ -34,7 +34,10 @@ Op add_op() {
          .inputs = {{draw.array(shape)}, {draw.array(shape)}},
          .run = [](Context& ctx, std::span<const Var> in, const Var& out) { return add(ctx, in[0], in[1], out); },
          .forward = [](const Arrays& in) { return reference::add(in[0], in[1]); },
-         .backward = [](const Arrays&, const Array& dy) { return Arrays{dy, dy}; }});
+         .backward =
+             [](const Arrays&, const Array& dy) {
+               return Arrays{dy, dy};
+             }});
   }
   return op;
 }

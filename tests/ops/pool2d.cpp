@@ -12,16 +12,16 @@ Op max_pool_op() {
   Op op{"max_pool", {}};
   Draw draw(150);
   for (const PoolGeometry& g : pool_geometries()) {
-    op.cases.push_back(
-        {.label = name_of(g),
-         .inputs = {{draw.array_of_distinct(g.x)}},
-         .run = [o = g.options](Context& ctx, std::span<const Var> in,
-                                const Var& out) { return max_pool(ctx, in[0], o, out); },
-         .forward = [o = g.options](const Arrays& in) { return reference::max_pool(in[0], o).y; },
-         .backward =
-             [o = g.options](const Arrays& in, const Array& dy) {
-               return Arrays{reference::max_pool_backward(reference::max_pool(in[0], o).taps, o, dy, in[0].shape)};
-             }});
+    op.cases.push_back({.label = name_of(g),
+                        .inputs = {{draw.array_of_distinct(g.x)}},
+                        .run = [o = g.options](Context& ctx, std::span<const Var> in,
+                                               const Var& out) { return max_pool(ctx, in[0], o, out); },
+                        .forward = [o = g.options](const Arrays& in) { return reference::max_pool(in[0], o).y; },
+                        .backward =
+                            [o = g.options](const Arrays& in, const Array& dy) {
+                              return Arrays{
+                                  reference::max_pool_backward(reference::max_pool(in[0], o).taps, o, dy, in[0].shape)};
+                            }});
   }
   return op;
 }
@@ -30,15 +30,15 @@ Op average_pool_op() {
   Op op{"average_pool", {}};
   Draw draw(151);
   for (const PoolGeometry& g : pool_geometries()) {
-    op.cases.push_back(
-        {.label = name_of(g),
-         .inputs = {{draw.array(g.x)}},
-         .run = [o = g.options](Context& ctx, std::span<const Var> in,
-                                const Var& out) { return average_pool(ctx, in[0], o, out); },
-         .forward = [o = g.options](const Arrays& in) { return reference::average_pool(in[0], o); },
-         .backward = [o = g.options](const Arrays& in, const Array& dy) {
-           return Arrays{reference::average_pool_backward(o, dy, in[0].shape)};
-         }});
+    op.cases.push_back({.label = name_of(g),
+                        .inputs = {{draw.array(g.x)}},
+                        .run = [o = g.options](Context& ctx, std::span<const Var> in,
+                                               const Var& out) { return average_pool(ctx, in[0], o, out); },
+                        .forward = [o = g.options](const Arrays& in) { return reference::average_pool(in[0], o); },
+                        .backward =
+                            [o = g.options](const Arrays& in, const Array& dy) {
+                              return Arrays{reference::average_pool_backward(o, dy, in[0].shape)};
+                            }});
   }
   return op;
 }

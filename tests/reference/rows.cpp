@@ -56,20 +56,19 @@ Array normalise_rows(const Array& x, double beta) {
   return y;
 }
 
-// Below the smallest norm the divisor is a constant, so that nothing flows through the norm.
+// A row of zeros points nowhere; what the formula's limit would give it, dy / 1e-12, would drown every other gradient,
+// so that by definition only beta * dy is left.
 Array normalise_rows_backward(const Array& x, double beta, const Array& dy) {
   const Array norms = row_norms(x);
   Array dx(x.shape);
   for (int64_t row = 0; row < x.rows(); ++row) {
-    const bool tiny = norms[row] <= kSmallestNorm;
-    const double norm = tiny ? kSmallestNorm : norms[row];
+    const double inverse = norms[row] <= kSmallestNorm ? 0 : 1 / norms[row];
     double along = 0;
     for (int64_t c = 0; c < x.channels(); ++c) {
       along += x(row, c) * dy(row, c);
     }
     for (int64_t c = 0; c < x.channels(); ++c) {
-      const double through_norm = tiny ? 0 : x(row, c) * along / (norm * norm * norm);
-      dx(row, c) = dy(row, c) / norm - through_norm + beta * dy(row, c);
+      dx(row, c) = dy(row, c) * inverse - x(row, c) * along * inverse * inverse * inverse + beta * dy(row, c);
     }
   }
   return dx;

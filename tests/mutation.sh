@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Tests the tests: plants one bug after another in a copy of the tree, builds, and demands that the suite turns red.
+# Run by hand; it takes some minutes.
+#   tests/mutation.sh [name...]     default: all
+# A pattern that no longer applies, a bug that does not compile and a bug that survives are all failures.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/original"
+git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$work/original"
+cp -r "$work/original" "$work/tree"
+tests=(kernels_test ops_test tape_test batch_norm_test conv2d_test caching_allocator_test)
+pattern="^($(IFS='|' && echo "${tests[*]}"))\$"
+
+build() { ninja -C "$work/build" "${tests[@]}" >"$work/build.log" 2>&1; }
+passes() {
+  GTEST_FAIL_FAST=1 ctest --test-dir "$work/build" -L fast -R "$pattern" --stop-on-failure --timeout 1200 \
+    >"$work/test.log" 2>&1
+}
+
+echo "building the tree as it is"
+cmake -S "$work/tree" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGLE_ONEDNN=OFF -DGLE_BENCH=OFF \
+  -DGLE_TOOLS=OFF -DGLE_WERROR=OFF >/dev/null
+build || { tail -20 "$work/build.log"; exit 1; }
+passes || { echo "the suite is red without any bug"; tail -20 "$work/test.log"; exit 1; }
+
+wanted=("$@")
+planted=0
+failures=0
+# bug NAME FILE SED-EXPRESSION
+bug() {
+  local name=$1 file=$2 expression=$3 verdict start=$SECONDS
+  if [ ${#wanted[@]} -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then
+    return
+  fi
+  planted=$((planted + 1))
+  sed -i "$expression" "$work/tree/$file"
+  if cmp -s "$work/original/$file" "$work/tree/$file"; then
+    verdict="PATTERN NO LONGER APPLIES"
+  elif ! build; then
+    verdict="DOES NOT BUILD"
+  elif passes; then
+    verdict="SURVIVES"
+  else
+    verdict="red: $(grep -oE '[0-9]+ - [a-z0-9_]+_test' "$work/test.log" | head -1 | sed 's/.* - //')"
+  fi
+  [[ $verdict == red:* ]] || failures=$((failures + 1))
+  printf '%-34s %-46s %s (%s s)\n' "$name" "$file" "$verdict" $((SECONDS - start))
+  cp "$work/original/$file" "$work/tree/$file"
+}
+
+cpu=engine/cpu
+bug sign_in_softmax_backward $cpu/softmax.cpp 's/(lanes.load(pdy + c) - dot)/(lanes.load(pdy + c) + dot)/'
+bug conv_data_does_not_add $cpu/conv2d_kernels.cpp 's/\.add = mode == Accumulate::add}/.add = false}/'
+bug conv_weights_do_not_add $cpu/conv2d_backward_weights_kernels.cpp 's/t\.add ? load(to) + acc\[i\]\[v\] : acc\[i\]\[v\]/acc[i][v]/'
+bug conv_paddings_mixed_up $cpu/conv2d_kernels.cpp 's/rows, -s\.pad_w, f\.columns}/rows, -s.pad_h, f.columns}/'
+bug conv_weights_not_flipped $cpu/conv2d_kernels.cpp 's/for (int64_t i = rows - 1; i >= 0; --i)/for (int64_t i = 0; i < rows; ++i)/'
+bug conv_without_bias $cpu/conv2d.cpp 's/weights, bias\.data(), f\.slope/weights, nullptr, f.slope/'
+bug conv_groups_by_threads $cpu/conv2d_backward_weights_kernels.cpp 's/larger(1, smaller(kMostGroups, /larger(1, smaller(threads, /'
+bug tail_one_short $cpu/tile_kernels.cpp 's/store_partial(y, \(.*\), tail);/store_partial(y, \1, tail - 1);/'
+bug stale_workspace $cpu/batch_norm.cpp 's/before == 0 ? a\[v\] : a\[v\] + lanes\.load(pa)/a[v] + lanes.load(pa)/'
+bug column_sums_of_junk $cpu/rows.cpp 's/before == 0 ? zero() : lanes\.load(partial/false ? zero() : lanes.load(partial/'
+bug last_among_equals $cpu/pool2d.cpp 's/either(gt(challenger, holder)/either(ge(challenger, holder)/'
+bug nan_loses $cpu/pool2d.cpp 's/either(gt(challenger, holder), is_nan(challenger))/gt(challenger, holder)/'
+bug momentum_swapped $cpu/batch_norm.cpp 's/(1\.0 - share) \* \(static_cast<double>(\*running\[0\])\) + share \* means/share * \1 + (1.0 - share) * means/'
+bug variance_biased $cpu/batch_norm.cpp 's/share \* variance \* unbiased/share * variance/'
+bug frozen_as_of_batch $cpu/batch_norm.cpp 's/of_batch = statistics == Statistics::of_batch/of_batch = true/'
+bug mean_not_subtracted $cpu/rows.cpp 's/lanes\.load(px + c) - mean, mode/lanes.load(px + c), mode/'
+bug slice_written_densely $cpu/batch_norm.cpp 's/float\* py = y\.data() + row \* y\.pitch()/float* py = y.data() + row * channels/'
+bug dropout_not_rescaled $cpu/elementwise.cpp 's|1\.0F / (1\.0F - probability)|1.0F|'
+bug dropout_counts_the_pitch $cpu/elementwise.cpp 's/row \* x\.channels() + column/row * x.pitch() + column/'
+bug smoothing_without_label $cpu/softmax.cpp 's|smoothing / static_cast<float>(channels);|smoothing / static_cast<float>(channels - 1);|'
+bug divisor_beyond_padding engine/math/pool_window.h 's/start + axis\.kernel < axis\.size + axis\.pad ? /true ? /'
+bug ceil_mode_size layers/pool2d.cpp 's/(result - 1) \* stride >= size + pad/(result - 1) * stride > size + pad/'
+bug fold_is_stale layers/conv_batch_norm.cpp 's/folded_version_ != set\.version()/folded_version_ == 0/'
+bug slot_freed_too_early engine/tape.cpp 's/created_at >= nodes_used_/created_at + 1 >= nodes_used_/'
+bug gap_not_zeroed engine/tape.cpp 's/^  fill_gaps(slot, place\.begin, place\.end);$//'
+bug gap_added_to engine/tape.cpp 's/^    fill_gaps(slot, place\.begin, place\.end);$//'
+bug parameter_overwritten engine/tape.cpp 's/parameter\.has_gradient ? Accumulate::add : Accumulate::overwrite/Accumulate::overwrite/'
+bug second_use_overwrites engine/tape.cpp 's/covered > 0 ? Accumulate::add : Accumulate::overwrite/Accumulate::overwrite/'
+bug limit_not_kept engine/memory/caching_allocator.cpp 's/segment_bytes > room || segment_bytes < bytes/segment_bytes < bytes/'
+
+echo "$planted bugs planted, $((planted - failures)) found"
+[ "$planted" -gt 0 ] && [ "$failures" -eq 0 ]
