@@ -12,6 +12,7 @@
 #include "layers/pool2d.h"
 #include "layers/rows.h"
 #include "losses/cross_entropy.h"
+#include "losses/registry.h"
 
 namespace gle::doctor {
 
@@ -67,6 +68,21 @@ Var classify(Context& ctx, const Draw& draw) {
   return cross_entropy(ctx, logits, labels, 0.1F);
 }
 
+Check loss_check(const Loss& loss) {
+  return {std::string(loss.name), [&loss](Context& ctx, const Draw& draw) {
+            std::vector<int32_t> labels(54);
+            for (size_t i = 0; i < labels.size(); ++i) {
+              labels[i] = static_cast<int32_t>(i / 9 * 11);
+            }
+            LossInputs in{Var(), Var(), Var(), labels, 100};
+            in.embeddings = draw({54, 1024});
+            in.logits = loss.needs_logits ? draw({54, 100}) : Var();
+            in.proxies = loss.needs_proxies ? draw({100, 1024}) : Var();
+            GroupBatch batch;
+            return loss.run(ctx, LossSettings(), in, batch);
+          }};
+}
+
 }  // namespace
 
 std::vector<Check> all_checks() {
@@ -80,7 +96,7 @@ std::vector<Check> all_checks() {
                              .padding = Padding::ignored};
   const Shape picture{8, 28, 28, 96};
   const Shape rows{54, 1024};
-  return {
+  std::vector<Check> checks = {
       conv("1x1", 1, 1, {}),
       conv("3x3", 3, 3, {.pad_h = 1, .pad_w = 1}),
       conv("3x3 stride 2", 3, 3, {.stride_h = 2, .stride_w = 2, .pad_h = 1, .pad_w = 1}),
@@ -104,6 +120,12 @@ std::vector<Check> all_checks() {
       {"normalise_rows", [=](Context& ctx, const Draw& draw) { return normalise_rows(ctx, draw(rows), 0.004F); }},
       {"cross_entropy", classify},
   };
+  for (const Loss& loss : all_losses()) {
+    if (loss.name != "cross_entropy") {
+      checks.push_back(loss_check(loss));
+    }
+  }
+  return checks;
 }
 
 Outcome run(const Check& check, Backend& backend) {

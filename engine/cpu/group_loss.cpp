@@ -28,10 +28,25 @@ struct Prior {
   RefineTask task;
 };
 
-// body(place, first column, columns) for the part of a row in each tile.
+// The parts of a row lie a tile apart, which no prefetcher of the machine foresees.
+GLE_INLINE void fetch_ahead(const float* matrix, int64_t at) {
+  for (int64_t line = 0; line < kTile; line += 16) {
+    __builtin_prefetch(matrix + at + line, 1);
+  }
+}
+
+// body(place, first column, columns) for the part of a row in each tile; `matrix` is where the place lies, and so is
+// `other` unless it is null.
 template <class Body>
-GLE_INLINE void for_row(const RefineTask& t, int64_t i, const Body& body) {
+GLE_INLINE void for_row(const RefineTask& t, int64_t i, const float* matrix, const float* other, const Body& body) {
+  constexpr int64_t kAhead = 3 * kTile;
   for (int64_t first = 0; first < t.classes; first += kTile) {
+    if (first + kAhead + kTile <= t.classes) {
+      fetch_ahead(matrix, tile_row(t, first + kAhead, i));
+      if (other) {
+        fetch_ahead(other, tile_row(t, first + kAhead, i));
+      }
+    }
     body(tile_row(t, first, i), first, tile_columns(t, first));
   }
 }
@@ -42,7 +57,7 @@ void prior_row(const Prior& p, int64_t i) {
   const int32_t target = t.targets[i];
   t.inverse_sums[i] = 1.0F;
   if (p.batch.anchors.bytes()[i]) {
-    for_row(t, i, [&](int64_t at, int64_t, int64_t columns) {
+    for_row(t, i, y, nullptr, [&](int64_t at, int64_t, int64_t columns) {
       std::memset(y + at, 0, static_cast<size_t>(columns) * sizeof(float));
     });
     y[tile_entry(t, i, target)] = 1.0F;
@@ -55,7 +70,7 @@ void prior_row(const Prior& p, int64_t i) {
   const vf lowest = set1(-__builtin_inff());
   vf highest = lowest;
   if (chosen) {
-    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    for_row(t, i, y, nullptr, [&](int64_t at, int64_t first, int64_t columns) {
       for (int64_t c = 0; c < columns; ++c) {
         y[at + c] = z[chosen[first + c]];
         highest[0] = highest[0] < y[at + c] ? y[at + c] : highest[0];
@@ -68,7 +83,7 @@ void prior_row(const Prior& p, int64_t i) {
   const float top = horizontal_max(highest);
   const vf factor = set1(1.0F / p.temperature);
   vf sum = zero();
-  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+  for_row(t, i, y, nullptr, [&](int64_t at, int64_t first, int64_t columns) {
     const float* from = chosen ? y + at : z + first;
     const vi here = set1i(target - static_cast<int32_t>(first));
     for_vectors(columns, [&](int64_t c, auto lanes) {
@@ -116,7 +131,7 @@ void prior_row_back(const Prior& p, int64_t i, const float* a, float r, float* d
   const RefineTask& t = p.task;
   const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
   const vf sum = set1(-r * t.scales[i]), factor = set1(1.0F / p.temperature);
-  for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+  for_row(t, i, t.iterate(0), t.steps > 0 ? a : nullptr, [&](int64_t at, int64_t first, int64_t columns) {
     const float* y = t.iterate(0) + at;
     for_vectors(columns, [&](int64_t c, auto lanes) {
       const vf before = t.steps > 0 ? lanes.load(a + at + c) : zero();
@@ -212,7 +227,7 @@ void CpuBackend::group_loss_iterate(const GroupSaved& saved, int step, const Ten
   const RefineTask t = refine_task({}, step, saved);
   for (int64_t i = 0; i < t.n; ++i) {
     const vf scale = set1(t.scales[step * t.n + i]);
-    for_row(t, i, [&](int64_t at, int64_t first, int64_t columns) {
+    for_row(t, i, t.iterate(step), nullptr, [&](int64_t at, int64_t first, int64_t columns) {
       const float* y = t.iterate(step) + at;
       float* to = x.data() + i * x.pitch() + first;
       for_vectors(columns, [&](int64_t c, auto lanes) { lanes.store(to + c, lanes.load(y + c) * scale); });

@@ -31,15 +31,21 @@ struct RowSum {
 };
 
 GLE_INLINE RowSum row_sum(const float* x, int64_t features, float factor) {
-  vf sum[2] = {zero(), zero()}, largest[2] = {zero(), zero()};
-  int side = 0;
-  for_vectors(features, [&](int64_t c, auto lanes) {
-    const vf v = lanes.load(x + c) * factor;
-    sum[side] += v;
-    largest[side] = max(largest[side], abs(v));
-    side ^= 1;
-  });
-  return {horizontal_sum(sum[0] + sum[1]), horizontal_max(max(largest[0], largest[1]))};
+  vf sum[4] = {zero(), zero(), zero(), zero()}, largest[4] = {zero(), zero(), zero(), zero()};
+  const auto take = [&](const float* p, auto lanes, int v) {
+    const vf one = lanes.load(p) * factor;
+    sum[v] += one;
+    largest[v] = max(largest[v], abs(one));
+  };
+  int64_t c = 0;
+  for (; c + 4 * kLanes <= features; c += 4 * kLanes) {
+    for (int v = 0; v < 4; ++v) {
+      take(x + c + v * kLanes, FullLanes{}, v);
+    }
+  }
+  for_vectors(features - c, [&](int64_t i, auto lanes) { take(x + c + i, lanes, 0); });
+  return {horizontal_sum((sum[0] + sum[1]) + (sum[2] + sum[3])),
+          horizontal_max(max(max(largest[0], largest[1]), max(largest[2], largest[3])))};
 }
 
 void find_means(const SimilarityTask& t, int64_t begin, int64_t end) {
@@ -119,7 +125,7 @@ GLE_INLINE float smallest(const SimilarityTask& t) {
 int64_t similarity_scratch(const SimilarityTask& t, int threads) {
   const int64_t slices = pieces_of(t.features, kSlice);
   const int64_t forward = slices * t.n * t.n + threads * (t.n * padded_row(kSlice) + kSlice * kPanel + 32);
-  const int64_t backward = t.n * padded_row(t.n) + threads * (2 * t.n * kSlice + 32);
+  const int64_t backward = t.n * padded_row(t.n) + t.n + threads * (t.n * kSlice + 32);
   return at_least(forward, backward) + 64;
 }
 
@@ -195,11 +201,17 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
   Scratch scratch{memory};
   const int64_t ld = padded_row(n);
   float* k = scratch.take(n * ld);
-  float* threads = scratch.take(2 * pool.size() * n * kSlice);
+  float* dots = scratch.take(n);
+  float* threads = scratch.take(pool.size() * n * kSlice);
 
   const bool shift = t.options.negatives == Negatives::shift;
-  for (int64_t i = 0; i < n; ++i) {
-    dw[i * n + i] = 0.0F;
+  const auto clear_diagonal = [&] {
+    for (int64_t i = 0; i < n; ++i) {
+      dw[i * n + i] = 0.0F;
+    }
+  };
+  if (t.options.diagonal == Diagonal::zero) {
+    clear_diagonal();
   }
   if (t.given) {
     for (int64_t i = 0; i < n; ++i) {
@@ -229,32 +241,42 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
       lanes.store(dw + i, select(gt(lanes.load(w + i), zero()), lanes.load(dw + i), zero()));
     });
   }
+  clear_diagonal();  // R_ii = 1 whatever the embeddings
   const float* inverses = t.inverses();
   const vf low = set1(t.shift());
+  std::memset(dots, 0, static_cast<size_t>(n) * sizeof(float));
+  for (int64_t i = 0; i < n; ++i) {
+    // With given entries R_ij may be known only from dR_ij's own side, so each side is multiplied by its own.
+    vf along = zero();
+    for_vectors(n, [&](int64_t j, auto lanes) {
+      const vf both = lanes.load(dw + i * n + j) * (lanes.load(w + i * n + j) + low);
+      along += both;
+      lanes.store(dots + j, lanes.load(dots + j) + both);
+    });
+    dots[i] += horizontal_sum(along);
+  }
   for (int64_t i = 0; i < n; ++i) {
     float* row = k + i * ld;
     for (int64_t j = 0; j < n; ++j) {
       row[j] = dw[i * n + j] + dw[j * n + i];
     }
-    const vf outer = set1(t.factors()[i] * inverses[i]);
-    vf dot = zero();
+    const float outer = t.factors()[i] * inverses[i];
     for_vectors(n, [&](int64_t j, auto lanes) {
-      const vf m = lanes.load(row + j);
-      dot = fma(m, lanes.load(w + i * n + j) + low, dot);
-      lanes.store(row + j, m * outer * lanes.load(inverses + j));
+      lanes.store(row + j, lanes.load(row + j) * outer * lanes.load(inverses + j));
     });
-    row[i] = -(t.factors()[i] * inverses[i]) * inverses[i] * horizontal_sum(dot);
+    row[i] = -outer * inverses[i] * dots[i];
   }
   const bool add = dembeddings.mode == Accumulate::add;
   pool.parallel_for(pieces_of(t.features, kSlice), [&](int64_t stripe, int thread) {
     const int64_t first = stripe * kSlice, columns = at_most(kSlice, t.features - first);
     const ChannelBlocks blocks{columns};
-    float* rows = threads + 2 * thread * n * kSlice;
-    float* panels = rows + n * kSlice;
-    centre(t, first, columns, rows, kSlice);
+    float* panels = threads + thread * n * kSlice;
     for (int64_t b = 0; b < blocks.count; ++b) {
-      pack_rows(rows + blocks.first(b), kSlice, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
-                panels + blocks.first(b) * n);
+      const int64_t width = blocks.vectors_in(b) * kLanes;
+      if (blocks.channels_in(b) < width) {
+        std::memset(panels + blocks.first(b) * n, 0, static_cast<size_t>(n * width) * sizeof(float));
+      }
+      centre(t, first + blocks.first(b), blocks.channels_in(b), panels + blocks.first(b) * n, width);
     }
     multiply(k, ld, n, n, panels, blocks, dembeddings.grad.data() + first, dembeddings.grad.pitch(), add);
   });

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "tests/kernel_test.h"
 #include "tests/losses_testing.h"
 #include "tests/reference/reference.h"
