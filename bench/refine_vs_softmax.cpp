@@ -1,6 +1,7 @@
 // What the refinement costs beside plain softmax cross-entropy: forward + backward of both over the tape, in turns, the
 // best of several rounds.
 //   gle-bench-refine                         the whole sweep, and the share of a BN-Inception step
+//   gle-bench-refine step                    that share alone
 //   gle-bench-refine n C D T dense|batch     one row: microseconds of the Group Loss, with cross-entropy beside it, and
 //                                            of cross-entropy alone
 // The Group Loss alone never needs all C classes when it refines the batch's only; a training step adds cross-entropy,
@@ -132,6 +133,18 @@ double convolutions_of_a_step() {
   return total;
 }
 
+int share_of_a_step() {
+  const double step = convolutions_of_a_step();
+  std::printf("\nconvolutions of a BN-Inception step, %lld images: %.1f ms\n", static_cast<long long>(kStepImages),
+              step * 1e3);
+  for (const int steps : {1, 4}) {
+    const Times t = measure({kStepImages, 100, 1024, steps, Columns::all}, 0.2);
+    std::printf("Group Loss with cross-entropy, C 100, D 1024, T %d: %.1f us, under %.4f%% of the step\n", steps,
+                t.with_cross_entropy * 1e6, 100 * t.with_cross_entropy / step);
+  }
+  return 0;
+}
+
 int sweep() {
   std::printf(
       "%s\n\nforward + backward, microseconds; GL: Group Loss alone, GL+CE: with cross-entropy beside it, CE: "
@@ -150,22 +163,17 @@ int sweep() {
       }
     }
   }
-  const double step = convolutions_of_a_step();
-  std::printf("\nconvolutions of a BN-Inception step, %lld images: %.1f ms\n", static_cast<long long>(kStepImages),
-              step * 1e3);
-  for (const int steps : {1, 4}) {
-    const Times t = measure({kStepImages, 100, 1024, steps, Columns::all}, 0.2);
-    std::printf("Group Loss with cross-entropy, C 100, D 1024, T %d: %.1f us, under %.4f%% of the step\n", steps,
-                t.with_cross_entropy * 1e6, 100 * t.with_cross_entropy / step);
-  }
-  return 0;
+  return share_of_a_step();
 }
 
 int main(int argc, char** argv) {
   if (argc == 1) {
     return sweep();
   }
-  require(argc == 6, "gle-bench-refine", "expected n C D T dense|batch");
+  if (std::string(argv[1]) == "step") {
+    return share_of_a_step();
+  }
+  require(argc == 6, "gle-bench-refine", "expected nothing, step, or n C D T dense|batch");
   const std::string columns = argv[5];
   require(columns == "dense" || columns == "batch", "gle-bench-refine", "expected dense or batch, got '", columns, "'");
   const Case c{std::stoll(argv[1]), std::stoll(argv[2]), std::stoll(argv[3]), std::stoi(argv[4]),

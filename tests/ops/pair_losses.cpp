@@ -73,12 +73,12 @@ OpCase case_of(const std::string& label, const Arrays& inputs, const Labels& lab
   return c;
 }
 
-// Calls add(label, embeddings, proxies, labels) for 24 batches of several sizes.
+// Calls add(label, embeddings, proxies, labels) for 54 batches of several sizes.
 template <class Add>
 void for_batches(uint64_t seed, const Add& add) {
   Draw draw(seed);
   for (const int64_t n : {1, 2, 5, 12, 20, 33}) {
-    for (const int64_t classes : {2, 3, 6, 40}) {
+    for (const int64_t classes : {2, 3, 4, 6, 9, 13, 20, 40, 70}) {
       const std::string label = std::to_string(n) + " samples, " + std::to_string(classes) + " classes";
       const Array embeddings = draw.array({n, 10}), proxies = draw.array({classes, 10});
       add(label, embeddings, proxies, draw.labels(n, classes));
