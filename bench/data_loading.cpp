@@ -1,11 +1,13 @@
 // How fast images become batches, and what training loses to it. By hand:
-//   gle-bench-data load DIR WORKERS IMAGES     decode + RandomResizedCrop 227 + mirror + normalise, images a second
+//   gle-bench-data load DIR WORKERS IMAGES     decode + RandomResizedCrop 227 + mirror + normalise: images a
+//                                            second, and processor time an image in ms
 //   gle-bench-data train DIR WORKERS BATCHES   matrix products as a training step's stand-in, with and without loading
 // bench/peers/data_loading.py runs the first beside torchvision.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -42,13 +44,16 @@ void load(const std::shared_ptr<const Dataset>& data, int workers, int64_t image
   const auto loader = loader_of(data, workers);
   int64_t done = 0;
   const Clock::time_point start = Clock::now();
+  const std::clock_t cpu = std::clock();
   for (uint64_t epoch = 0; done < images; ++epoch) {
     loader->start(plan_of(*data, epoch), epoch);
     for (Batch batch; done < images && loader->next(batch);) {
       done += static_cast<int64_t>(batch.items.size());
     }
   }
-  std::printf("%.1f\n", static_cast<double>(done) / seconds_since(start));
+  const auto count = static_cast<double>(done);
+  std::printf("%.1f %.4f\n", count / seconds_since(start),
+              static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC * 1e3 / count);
 }
 
 // About the arithmetic of BN-Inception's training step on a batch of 32: 120 GFLOP of matrix products on all cores.

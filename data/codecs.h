@@ -14,7 +14,8 @@ std::string decode_jpeg(std::span<const uint8_t> file, const ImageInfo& info, co
                         const DecodeOptions& options, Image& image);
 std::string decode_png(std::span<const uint8_t> file, const ImageInfo& info, const DecodeOptions& options,
                        Image& image);
-// BMP; PNG and (where allowed) JPEG in builds without their libraries.
+std::string decode_bmp(std::span<const uint8_t> file, const ImageInfo& info, Image& image);
+// PNG and (where allowed) JPEG in builds without their libraries.
 std::string decode_with_stb(std::span<const uint8_t> file, const ImageInfo& info, Image& image);
 
 std::string jpeg_version();

@@ -67,7 +67,7 @@ void decode_image(std::span<const uint8_t> file, const std::string& name, const 
       problem = decode_png(file, upright, options, image);
       break;
     case ImageFormat::bmp:
-      problem = decode_with_stb(file, upright, image);
+      problem = decode_bmp(file, upright, image);
       break;
   }
   if (!problem.empty()) {
@@ -83,6 +83,6 @@ void decode_image(std::span<const uint8_t> file, const std::string& name, const 
   decode_image(file, name, info, {0, 0, info.width, info.height}, options, image);
 }
 
-std::string decoder_versions() { return jpeg_version() + ", " + png_version() + ", stb_image (BMP)"; }
+std::string decoder_versions() { return jpeg_version() + ", " + png_version(); }
 
 }  // namespace gle::data

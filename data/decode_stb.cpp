@@ -1,8 +1,6 @@
-// BMP, and the fallback for the rest, by stb_image. What it is known to get wrong on damaged files is checked before it
-// (image_headers.cpp).
+// The fallback for builds without libjpeg-turbo or libspng.
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
-#define STBI_ONLY_BMP
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO

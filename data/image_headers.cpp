@@ -68,7 +68,6 @@ std::string read_png_header(Bytes file, ImageInfo& info, bool rotate) {
   return "";
 }
 
-// Also what keeps stb_image honest: it would fill missing rows with black.
 std::string read_bmp_header(Bytes file, ImageInfo& info) {
   if (file.size() < 54) {
     return "a BMP file cut off in its header";
