@@ -164,7 +164,7 @@ const std::vector<Kernel>& all_kernels() {
     std::vector<Kernel> kernels;
     for (const auto add : {add_transfer_kernels, add_elementwise_kernels, add_rows_kernels, add_softmax_kernels,
                            add_gemm_kernels, add_conv2d_kernels, add_batch_norm_kernels, add_pool2d_kernels,
-                           add_loss_kernels}) {
+                           add_loss_kernels, add_optimiser_kernels}) {
       add(kernels);
     }
     return kernels;

@@ -62,5 +62,6 @@ void add_conv2d_kernels(std::vector<Kernel>& to);
 void add_batch_norm_kernels(std::vector<Kernel>& to);
 void add_pool2d_kernels(std::vector<Kernel>& to);
 void add_loss_kernels(std::vector<Kernel>& to);
+void add_optimiser_kernels(std::vector<Kernel>& to);
 
 }  // namespace gle::test
