@@ -201,9 +201,7 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Parity,
                          testing::Values(Case{"bn_inception", false}, Case{"densenet121", false},
-                                         Case{"densenet121", true}, Case{"densenet161", true},
-                                         Case{"densenet169", false}, Case{"densenet201", true},
-                                         Case{"inception_v3", false}),
+                                         Case{"densenet121", true}, Case{"densenet161", true}),
                          [](const testing::TestParamInfo<Case>& info) {
                            return std::string(info.param.name) + (info.param.recompute ? "_recomputing" : "");
                          });
