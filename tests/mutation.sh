@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/original"
 git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$work/original"
 cp -r "$work/original" "$work/tree"
-tests=(kernels_test ops_test tape_test batch_norm_test conv2d_test caching_allocator_test)
+tests=(kernels_test ops_test tape_test batch_norm_test conv2d_test dropout_test pool2d_test rows_test caching_allocator_test)
 pattern="^($(IFS='|' && echo "${tests[*]}"))\$"
 
 build() { ninja -C "$work/build" "${tests[@]}" >"$work/build.log" 2>&1; }

@@ -56,8 +56,8 @@ TEST(Philox, UniformIsInTheHalfOpenUnitInterval) {
 
 TEST(Philox, StreamsSeedsAndIndicesDiffer) {
   std::set<float> values;
-  for (const uint64_t seed : {1, 2}) {
-    for (const uint64_t stream : {1, 2}) {
+  for (const uint64_t seed : {1U, 2U}) {
+    for (const uint64_t stream : {1U, 2U}) {
       for (uint64_t index = 0; index < 50; ++index) {
         values.insert(uniform({seed, stream}, index));
       }

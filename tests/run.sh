@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests: as released, on kernels of our own alone, and under the address,
-# undefined-behaviour and thread sanitizers.
-#   tests/run.sh [preset...]     default: release minimal asan tsan
+# Installs what is missing, builds, and runs all tests: as released, without any dependency, with oneDNN, and under the
+# address, undefined-behaviour and thread sanitizers.
+#   tests/run.sh [preset...]     default: release minimal onednn asan tsan
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install-packages.sh test
 
 presets=("$@")
-[ $# -gt 0 ] || presets=(release minimal asan tsan)
+[ $# -gt 0 ] || presets=(release minimal onednn asan tsan)
 for preset in "${presets[@]}"; do
   start=$SECONDS
   echo "== $preset: build"
@@ -17,4 +17,3 @@ for preset in "${presets[@]}"; do
   ctest --preset "$preset" -j "$(nproc)"
   echo "== $preset: done ($((SECONDS - start)) s)"
 done
-command -v nvcc >/dev/null || echo "CUDA: no nvcc here, nothing of it was built or tested"

@@ -101,6 +101,16 @@ TEST_F(TapeTest, OverlappingReadsOfAConcatenation) {
   EXPECT_EQ(gradient(a), (Floats{101, 101, 111, 110, 110}));
 }
 
+TEST_F(TapeTest, OverlappingReadsWithoutTheWhole) {
+  const Var a = tape_.leaf(ones({2, 5}));
+  const Var wide = ctx_.new_var("wide", {2, 5});
+  scale(ctx_, a, 1, wide);
+  const Var left = scale(ctx_, wide.slice(0, 3), 1);
+  const Var right = scale(ctx_, wide.slice(2, 5), 10);
+  tape_.backward(add(ctx_, left, right), ones({2, 3}));
+  EXPECT_EQ(gradient(a), (Floats{1, 1, 11, 10, 10, 1, 1, 11, 10, 10}));
+}
+
 // Dense blocks read growing prefixes of one buffer; each prefix is written part by part in backward.
 TEST_F(TapeTest, GrowingPrefixesOfOneBuffer) {
   const Var x = tape_.leaf(ones({1, 2}));
