@@ -22,15 +22,20 @@ function(gle_room name)
 endfunction()
 
 # Compiles the sources once per instruction set and adds the objects to the target; see engine/cpu/isa.h. They are
-# optimised in every build type: unoptimised vector code is a hundred times slower and tests nothing more.
+# optimised in every build type: unoptimised vector code is a hundred times slower and tests nothing more. Sanitizers
+# make the optimiser slow, so there a little has to do.
 function(gle_add_isa_sources target)
+  set(optimise -O3)
+  if(GLE_SANITIZE)
+    set(optimise -O1)
+  endif()
   set(flags_baseline "")
   set(flags_avx2 -mavx2 -mfma)
   set(flags_avx512 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512)
   foreach(isa baseline avx2 avx512)
     add_library(${target}_${isa} OBJECT ${ARGN})
     target_compile_definitions(${target}_${isa} PRIVATE GLE_ISA=${isa})
-    target_compile_options(${target}_${isa} PRIVATE ${flags_${isa}} -O3 -fno-math-errno
+    target_compile_options(${target}_${isa} PRIVATE ${flags_${isa}} ${optimise} -fno-math-errno
                                                      $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>)
     target_include_directories(${target}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
     gle_compile_options(${target}_${isa})
