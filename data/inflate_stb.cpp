@@ -75,7 +75,8 @@ Bytes inflate_bytes(std::span<const uint8_t> packed, Wrapping wrapping, size_t l
   // Deflate never packs more than 1032 to 1.
   const size_t most = std::min({limit, packed.size() * 1032, size_t{INT_MAX}});
   Bytes out(most);
-  const auto body = packed.subspan(header, packed.size() - header - trailer);
+  // It reads two bytes beyond a stream's last code: the trailer lends them.
+  const auto body = packed.subspan(header);
   const int got =
       stbi_zlib_decode_noheader_buffer(reinterpret_cast<char*>(out.data()), static_cast<int>(out.size()),
                                        reinterpret_cast<const char*>(body.data()), static_cast<int>(body.size()));

@@ -59,6 +59,7 @@ class Backend {
   virtual void centre_rows(const Tensor& x, const GradTarget& y) = 0;
   // y = x / max(|x|, 1e-12) + beta * x, norms[rows] = |x|
   virtual void normalise_rows_forward(const Tensor& x, float beta, const Tensor& norms, const Tensor& y) = 0;
+  // A row of length 0 gets the gradient beta * dy.
   virtual void normalise_rows_backward(const Tensor& x, const Tensor& norms, float beta, const Tensor& dy,
                                        const GradTarget& dx) = 0;
 

@@ -20,6 +20,7 @@ struct Parameter {
   bool trainable = true;
   float lr_scale = 1;  // factors of the optimiser's learning rate and weight decay
   float decay_scale = 1;
+  uint64_t moves = 0;         // how often an op has changed the value: running statistics
   bool has_gradient = false;  // grad holds something of this step: the next writer adds
 };
 

@@ -107,6 +107,8 @@ GradTarget Tape::target(const Place& place, const char* op) {
   Slot& slot = slots_[static_cast<size_t>(place.slot)];
   if (slot.parameter) {
     Parameter& parameter = *slot.parameter;
+    require(place.begin == 0 && place.end == slot.shape.channels(), op, "the gradient of a slice of parameter '",
+            parameter.name, "' cannot be taken; use all of it");
     const Accumulate mode = parameter.has_gradient ? Accumulate::add : Accumulate::overwrite;
     parameter.has_gradient = true;
     return {parameter.grad, mode};

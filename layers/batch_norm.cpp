@@ -34,6 +34,7 @@ Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, co
     mean = ctx.backend.new_tensor(op, channels);
     ctx.backend.batch_norm_statistics(x.value(), layer.eps, layer.momentum, layer.running_mean->value,
                                       layer.running_var->value, mean, inv_std);
+    ++layer.running_mean->moves;
   } else {
     ctx.backend.batch_norm_inv_std(layer.running_var->value, layer.eps, inv_std);
   }

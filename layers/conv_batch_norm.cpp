@@ -12,7 +12,8 @@ Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const Para
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), layer.conv.options);
   require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
   ctx.require_device(op, {x.value(), weight});
-  if (layer.folded_version_ != set.version()) {
+  const uint64_t moves = layer.norm.running_mean->moves;
+  if (layer.folded_version_ != set.version() || layer.folded_moves_ != moves) {
     const Shape channels{shape.channels()};
     const Tensor inv_std = ctx.backend.new_tensor(op, channels);
     layer.folded_weight_ = ctx.backend.new_tensor(op, weight.shape());
@@ -23,6 +24,7 @@ Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const Para
                                 layer.norm.running_mean->value, inv_std, layer.norm.gamma->value,
                                 layer.norm.beta->value, layer.folded_weight_, layer.folded_bias_);
     layer.folded_version_ = set.version();
+    layer.folded_moves_ = moves;
   }
   Var y = ctx.output(op, shape, out);
   ctx.backend.conv2d_forward(x.value(), layer.folded_weight_, layer.folded_bias_, layer.conv.options, f, &layer.packed_,

@@ -22,7 +22,8 @@ class ConvBatchNorm {
   Tensor folded_weight_;
   Tensor folded_bias_;
   PackedWeights packed_;
-  uint64_t folded_version_ = 0;
+  uint64_t folded_version_ = 0;  // of the set, and
+  uint64_t folded_moves_ = 0;    // of the running statistics
 };
 
 // `set` holds the layer's parameters; its version tells whether the folded weights still hold.

@@ -17,6 +17,6 @@ for preset in "${presets[@]}"; do
   cmake --preset "$preset" >/dev/null
   cmake --build --preset "$preset" -- --quiet
   echo "== $preset: test ($((SECONDS - start)) s)"
-  ctest --preset "$preset" -j "$(nproc)"
+  ctest --preset "$preset" -j "$(nproc)" --no-tests=error
   echo "== $preset: done ($((SECONDS - start)) s)"
 done

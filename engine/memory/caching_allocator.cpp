@@ -208,13 +208,13 @@ void CachingAllocator::give_back(Block* block) noexcept {
 
 void CachingAllocator::set_limit(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  limit_ = bytes;
-  if (reserved_ > limit_) {
+  if (reserved_ > bytes) {
     release_unused_segments();
   }
-  if (reserved_ > limit_) {
+  if (reserved_ > bytes) {
     fail(ErrorCode::memory, "memory limit: ", bytes, " bytes are below the ", reserved_, " in use on ", source_.device);
   }
+  limit_ = bytes;
 }
 
 size_t CachingAllocator::limit() const {
