@@ -2,7 +2,6 @@
 // several rounds. Weights are reordered in every call on both sides, as in training.
 //   gle-bench-conv bn_inception|densenet161 [rounds] [--layers]
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -52,12 +51,6 @@ struct Side {
     return {.stride_h = layer.stride, .stride_w = layer.stride, .pad_h = layer.pad, .pad_w = layer.pad};
   }
 };
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Sums {
   double own = 0, library = 0, flops = 0;

@@ -49,13 +49,17 @@ Kernels kernels_of(cpu::Isa isa) {
 
 }  // namespace
 
+double seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 double best_seconds(int rounds, const std::function<void()>& work) {
   work();
   double best = 1e30;
   for (int i = 0; i < rounds; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(best, seconds(work));
   }
   return best;
 }

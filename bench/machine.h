@@ -18,6 +18,7 @@ Peak measure_peak(cpu::Isa isa, int threads);
 Backend& backend();
 const Peak& peak();
 
+double seconds(const std::function<void()>& work);
 // Seconds of the fastest of `rounds` calls after one to warm up.
 double best_seconds(int rounds, const std::function<void()>& work);
 

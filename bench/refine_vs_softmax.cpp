@@ -7,10 +7,8 @@
 // The Group Loss alone never needs all C classes when it refines the batch's only; a training step adds cross-entropy,
 // which does, so the fair question there is what both cost against cross-entropy alone.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,12 +34,6 @@ struct Case {
 struct Times {
   double group = 1e30, with_cross_entropy = 1e30, cross_entropy = 1e30;
 };
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 Times measure(const Case& c, double budget) {
   Backend& b = backend();

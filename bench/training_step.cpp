@@ -1,10 +1,8 @@
 // A whole training step (forward, Group Loss, backward, RAdam) on our own kernels and, where this build has it, on
 // oneDNN, taken in turns; and the embedding of the same batch. The best of several rounds.
 //   gle-bench-step bn_inception|densenet161|... BATCH HEIGHT WIDTH [rounds] [recompute]
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,12 +22,6 @@ constexpr int64_t kClasses = 100;
 struct Times {
   double forward = 1e30, loss = 1e30, backward = 1e30, optimiser = 1e30, step = 1e30, embed = 1e30;
 };
-
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 class Side {
  public:
