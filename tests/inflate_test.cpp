@@ -71,10 +71,10 @@ TEST(Inflate, EveryTruncationIsRefused) {
   }
 }
 
-TEST(Inflate, EveryFlippedBitIsRefusedOrHarmless) {
+TEST(Inflate, FlippedBitsAreRefusedOrHarmless) {
   for (const Case& c : kCases) {
     Octets bytes = packed(c.file);
-    for (size_t bit = 0; bit < bytes.size() * 8; bit += c.checked ? 1 : 7) {
+    for (size_t bit = 0; bit < bytes.size() * 8; bit += 5) {
       bytes[bit / 8] ^= static_cast<uint8_t>(1U << (bit % 8));
       try {
         const Octets found = c.unpack({bytes, text().size(), c.file, ErrorCode::data});
