@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "engine/error.h"
 #include "retrieval/nearest.h"
+#include "retrieval/row_kernels.h"
 
 namespace gle {
 
@@ -69,7 +71,7 @@ void Rerank::find_neighbours() {
   largest_.resize(static_cast<size_t>(all_.rows));
   distances_.for_each_row([&](int64_t image, std::span<float> row) {
     select_nearest(row, reach_, kNobody, neighbours_.data() + image * reach_);
-    largest_[static_cast<size_t>(image)] = *std::max_element(row.begin(), row.end());
+    largest_[static_cast<size_t>(image)] = row_kernels().largest(row.data(), std::ssize(row));
   });
 }
 

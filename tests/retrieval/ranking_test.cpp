@@ -19,9 +19,10 @@ TEST(Ranking, RecallOfTheOracle) {
   const Identities id{.query_labels = classes, .gallery_labels = classes, .same_set = true};
   check(id, points.rows, points.rows);
   Distances distances(*m.backend, m.pool, points.view(), points.view());
+  const Matches matches(id);
   std::vector<QueryMetrics> queries(static_cast<size_t>(points.rows));
   distances.for_each_row([&](int64_t query, std::span<float> row) {
-    queries[static_cast<size_t>(query)] = query_metrics(match_ranks(id, query, row));
+    queries[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
   });
   const std::vector<int64_t> ks = oracle.at("recall_k").integers();
   const RankingMetrics found = summarise(queries, ks);
@@ -71,13 +72,14 @@ TEST(Ranking, RanksEqualSortingWithTiesJunkDistractorsAndCameras) {
       id.gallery_labels[2] = id.gallery_labels[7] = Identities::kDistractor;
     }
     check(id, query_count, gallery);
+    const Matches matches(id);
     for (int64_t query = 0; query < query_count; ++query) {
       std::vector<float> row(static_cast<size_t>(gallery));
       for (size_t i = 0; i < row.size(); ++i) {
         const float draw = uniform(RandomKey{.seed = seed, .stream = 9}, static_cast<uint64_t>(query) * 200 + i);
         row[i] = std::floor(draw * (seed % 2 == 0 ? 12.0F : 1e6F));
       }
-      EXPECT_EQ(match_ranks(id, query, row), ranks_by_sorting(id, query, row)) << seed << " " << query;
+      EXPECT_EQ(matches.ranks(query, row), ranks_by_sorting(id, query, row)) << seed << " " << query;
     }
   }
 }
