@@ -80,10 +80,10 @@ bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared
   return true;
 }
 
-EmbeddedItems embed_all(Backend& backend, std::span<const EmbeddingModel> models,
-                        std::shared_ptr<const data::Dataset> data, std::span<const uint32_t> items,
-                        const EmbedOptions& options, const std::function<bool(int64_t done)>& progress) {
-  EmbeddedItems result{.values = {}, .dimensions = embedding_dimensions(models)};
+EmbeddedRows embed_all(Backend& backend, std::span<const EmbeddingModel> models,
+                       std::shared_ptr<const data::Dataset> data, std::span<const uint32_t> items,
+                       const EmbedOptions& options, const std::function<bool(int64_t done)>& progress) {
+  EmbeddedRows result{.values = {}, .dimensions = embedding_dimensions(models)};
   result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
   embed(backend, models, std::move(data), items, options, [&](const EmbeddedBatch& batch) {
     result.values.insert(result.values.end(), batch.rows.values,

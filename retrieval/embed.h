@@ -42,7 +42,7 @@ bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared
 int64_t embedding_dimensions(std::span<const EmbeddingModel> models);
 
 // Embeddings that own their memory.
-struct EmbeddedItems {
+struct EmbeddedRows {
   std::vector<float> values;
   int64_t dimensions = 0;
 
@@ -53,7 +53,7 @@ struct EmbeddedItems {
 
 // All of them in memory. `progress` is told how many are done after every batch; false from it ends the work with what
 // there is.
-EmbeddedItems embed_all(
+EmbeddedRows embed_all(
     Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
     std::span<const uint32_t> items, const EmbedOptions& options,
     const std::function<bool(int64_t done)>& progress = [](int64_t) { return true; });

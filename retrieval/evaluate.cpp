@@ -10,7 +10,7 @@ namespace gle {
 
 namespace {
 
-void check(const EvaluationOptions& options, const Embeddings& gallery, const Identities& identities) {
+void check(const EvaluateOptions& options, const Embeddings& gallery, const Identities& identities) {
   const int64_t others = gallery.rows - (identities.same_set ? 1 : 0);
   for (const int64_t k : options.ks) {
     require(k >= 1 && k <= others, "evaluate", "Recall@", k, " asked of a gallery of ", others);
@@ -18,7 +18,7 @@ void check(const EvaluationOptions& options, const Embeddings& gallery, const Id
 }
 
 double nmi_of(Backend& backend, ThreadPool& pool, const Embeddings& gallery, const Identities& identities,
-              const EvaluationOptions& options) {
+              const EvaluateOptions& options) {
   std::vector<int32_t> labels;
   std::vector<float> values;
   for (int64_t i = 0; i < gallery.rows; ++i) {
@@ -63,7 +63,7 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
 }
 
 Evaluation evaluate(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery,
-                    const Identities& identities, const EvaluationOptions& options) {
+                    const Identities& identities, const EvaluateOptions& options) {
   if (identities.same_set) {
     queries = gallery;
   }

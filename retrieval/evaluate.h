@@ -14,7 +14,7 @@
 
 namespace gle {
 
-struct EvaluationOptions {
+struct EvaluateOptions {
   std::vector<int64_t> ks = {1, 2, 4, 8};
   std::optional<RerankOptions> rerank = std::nullopt;
   // As many clusters of the gallery as it has labels; 0 restarts: no clustering, and no NMI.
@@ -35,6 +35,6 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
 
 // Ranks the gallery for every query. With identities.same_set the queries are the gallery and need not be given.
 Evaluation evaluate(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery,
-                    const Identities& identities, const EvaluationOptions& options);
+                    const Identities& identities, const EvaluateOptions& options);
 
 }  // namespace gle
