@@ -1,6 +1,7 @@
 #include "retrieval/strategies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "engine/error.h"
@@ -85,6 +86,22 @@ ForwardOptions forward_options(std::span<const Strategy> used, const StrategyVal
     options.last_slope = values.slope;
   }
   return options;
+}
+
+std::vector<float> beta_normalised(const Embeddings& embeddings, float beta) {
+  std::vector<float> result;
+  result.reserve(static_cast<size_t>(embeddings.rows * embeddings.dimensions));
+  for (int64_t row = 0; row < embeddings.rows; ++row) {
+    double sum = 0;
+    for (const float v : embeddings[row]) {
+      sum += static_cast<double>(v) * v;
+    }
+    const float factor = static_cast<float>(1 / std::max(std::sqrt(sum), 1e-12)) + beta;
+    for (const float v : embeddings[row]) {
+      result.push_back(v * factor);
+    }
+  }
+  return result;
 }
 
 std::vector<AblationRow> ablation(std::span<const Strategy> strategies) {

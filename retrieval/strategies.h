@@ -32,6 +32,8 @@ enum class Source { paper, official };  // the paper's table, or the authors' pr
 StrategyValues published_values(std::string_view dataset, Source source);
 
 ForwardOptions forward_options(std::span<const Strategy> used, const StrategyValues& values);
+// f / max(|f|, 1e-12) + beta * f of embeddings that are made already.
+std::vector<float> beta_normalised(const Embeddings& embeddings, float beta);
 bool uses(std::span<const Strategy> used, Strategy strategy);
 
 // One line of an ablation table.
