@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
 cd "$work"
 embed="$tools/gle-embed" eval="$tools/gle-eval" search="$tools/gle-search"
-small="--input 32x32 --threads 2 --workers 1 --no-progress"
+small="--input 64x64 --threads 2 --workers 1 --no-progress"
 
 tar xzf "$data/omniglot.tar.gz"
 mkdir set flat
