@@ -14,9 +14,9 @@ Neighbours approximately_nearest(const Embeddings& queries, const Embeddings& ga
   const int64_t usual = std::llround(4 * std::sqrt(static_cast<double>(gallery.rows)));
   const int64_t lists = std::clamp<int64_t>(options.lists > 0 ? options.lists : usual, 1, gallery.rows);
   Neighbours found{.k = k, .indices = {}, .distances = std::vector<float>(static_cast<size_t>(queries.rows * k))};
-  std::vector<faiss::idx_t> indices(found.distances.size());
+  std::vector<int64_t> indices(found.distances.size());
   try {
-    const auto dimensions = static_cast<faiss::idx_t>(gallery.dimensions);
+    const int64_t dimensions = gallery.dimensions;
     faiss::IndexFlatL2 cells(dimensions);
     faiss::IndexIVFFlat index(&cells, static_cast<size_t>(dimensions), static_cast<size_t>(lists));
     index.cp.min_points_per_centroid = 1;
