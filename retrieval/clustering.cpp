@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "engine/error.h"
 #include "engine/math/philox.h"
 #include "retrieval/distances.h"
+#include "retrieval/row_kernels.h"
 
 namespace gle {
 
@@ -72,7 +74,7 @@ class Lloyd {
       done = count;
       distances.for_each_row([&](int64_t point, std::span<float> row) {
         float& closest = nearest_[static_cast<size_t>(point)];
-        closest = std::min(closest, *std::min_element(row.begin(), row.end()));
+        closest = std::min(closest, row[static_cast<size_t>(kernels_.smallest(row.data(), std::ssize(row)))]);
       });
       double sum = 0;
       for (size_t i = 0; i < nearest_.size(); ++i) {
@@ -91,9 +93,8 @@ class Lloyd {
     Distances distances(backend_, pool_, points_, centres());
     std::atomic<bool> any = false;
     distances.for_each_row([&](int64_t point, std::span<float> row) {
-      const auto best = std::min_element(row.begin(), row.end());
-      const auto cluster = static_cast<int32_t>(best - row.begin());
-      nearest_[static_cast<size_t>(point)] = *best;
+      const auto cluster = static_cast<int32_t>(kernels_.smallest(row.data(), std::ssize(row)));
+      nearest_[static_cast<size_t>(point)] = row[static_cast<size_t>(cluster)];
       if (std::exchange(result_.assignment[static_cast<size_t>(point)], cluster) != cluster) {
         any.store(true, std::memory_order_relaxed);
       }
@@ -109,11 +110,7 @@ class Lloyd {
     for (int64_t point = 0; point < points_.rows; ++point) {
       const auto cluster = static_cast<size_t>(result_.assignment[static_cast<size_t>(point)]);
       ++counts[cluster];
-      const auto row = points_[point];
-      double* sum = sums.data() + cluster * dimensions;
-      for (size_t d = 0; d < dimensions; ++d) {
-        sum[d] += row[d];
-      }
+      kernels_.accumulate(points_[point].data(), points_.dimensions, sums.data() + cluster * dimensions);
     }
     for (size_t cluster = 0; cluster < clusters; ++cluster) {
       float* centre = result_.centres.data() + cluster * dimensions;
@@ -132,6 +129,7 @@ class Lloyd {
 
   Backend& backend_;
   ThreadPool& pool_;
+  const RowKernels& kernels_ = row_kernels();
   Embeddings points_;
   KMeansOptions options_;
   RandomKey key_;

@@ -4,28 +4,58 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "retrieval/row_kernels.h"
 
 namespace gle {
 
 namespace {
 
-constexpr int64_t kBlockFloats = int64_t{16} << 20;  // distances held at once
-constexpr int64_t kMostBlockRows = 512;
-constexpr int64_t kTileRows = 4096;  // of the gallery, in one matrix product
+constexpr int64_t kBlockFloats = int64_t{64} << 20;  // distances held at once
+constexpr int64_t kMostBlockRows = 960;
 
-std::vector<float> squared_norms(ThreadPool& pool, const Embeddings& e) {
+// The gallery's mean, to a few bits: what is subtracted from all embeddings, so that norms are as small as the
+// distances between them and little is lost when they cancel. A few bits, because the difference is exact then for
+// values that are not much finer, such as whole numbers: their ties remain ties.
+std::vector<float> common_shift(const Embeddings& e) {
+  constexpr int kBits = 6;
+  std::vector<double> sums(static_cast<size_t>(e.dimensions), 0.0);
+  for (int64_t row = 0; row < e.rows; ++row) {
+    row_kernels().accumulate(e[row].data(), e.dimensions, sums.data());
+  }
+  std::vector<float> shift(sums.size());
+  for (size_t d = 0; d < sums.size(); ++d) {
+    int exponent = 0;
+    const double fraction = std::frexp(sums[d] / static_cast<double>(e.rows), &exponent);
+    shift[d] = static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, kBits)), exponent - kBits));
+  }
+  return shift;
+}
+
+std::vector<float> squared_norms(ThreadPool& pool, const Embeddings& e, const std::vector<float>& shift) {
   std::vector<float> norms(static_cast<size_t>(e.rows));
   constexpr int64_t kRows = 256;
   pool.parallel_for((e.rows + kRows - 1) / kRows, [&](int64_t piece, int) {
     for (int64_t row = piece * kRows; row < std::min(e.rows, (piece + 1) * kRows); ++row) {
       double sum = 0;
-      for (const float value : e[row]) {
+      for (size_t d = 0; d < shift.size(); ++d) {
+        const float value = e[row][d] - shift[d];
         sum += static_cast<double>(value) * value;
       }
       norms[static_cast<size_t>(row)] = static_cast<float>(sum);
     }
   });
   return norms;
+}
+
+// Up to here sums of squares stay finite, and so does every distance.
+constexpr float kLargestNorm = 1e38F / 8;
+
+void check_range(std::span<const float> norms, const char* what) {
+  const auto largest = std::max_element(norms.begin(), norms.end());
+  if (!(*largest <= kLargestNorm)) {
+    fail(ErrorCode::data, what, ": row ", largest - norms.begin(), " is too long for distances in single precision, ",
+         std::sqrt(static_cast<double>(*largest)));
+  }
 }
 
 }  // namespace
@@ -47,8 +77,6 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
       pool_(pool),
       queries_(queries),
       gallery_(gallery),
-      query_norms_(squared_norms(pool, queries)),
-      gallery_norms_(squared_norms(pool, gallery)),
       block_rows_(std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, gallery.rows), 1, kMostBlockRows)) {
   check(queries, "queries");
   check(gallery, "gallery");
@@ -56,43 +84,49 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
     fail(ErrorCode::data, "embeddings: queries have ", queries.dimensions, " dimensions, the gallery ",
          gallery.dimensions);
   }
-  for (int64_t begin = 0; begin < gallery.rows; begin += kTileRows) {
-    gallery_tiles_.push_back(upload(gallery, begin, std::min(gallery.rows, begin + kTileRows)));
-  }
-  block_.resize(static_cast<size_t>(block_rows_ * gallery.rows));
+  shift_ = common_shift(gallery);
+  query_norms_ = squared_norms(pool, queries, shift_);
+  gallery_norms_ = squared_norms(pool, gallery, shift_);
+  check_range(query_norms_, "queries");
+  check_range(gallery_norms_, "gallery");
+  gallery_tensor_ = upload(gallery, 0, gallery.rows);
 }
 
 Tensor Distances::upload(const Embeddings& rows, int64_t begin, int64_t end) {
   Tensor tensor = backend_.new_tensor("distances", {end - begin, rows.dimensions});
-  backend_.upload(rows.values + begin * rows.dimensions, tensor);
+  std::vector<float> shifted(static_cast<size_t>((end - begin) * rows.dimensions));
+  pool_.parallel_for(end - begin, [&](int64_t row, int) {
+    const auto from = rows[begin + row];
+    float* to = shifted.data() + row * rows.dimensions;
+    for (size_t d = 0; d < shift_.size(); ++d) {
+      to[d] = from[d] - shift_[d];
+    }
+  });
+  backend_.upload(shifted.data(), tensor);
   return tensor;
 }
 
 void Distances::for_each_row(int64_t begin, int64_t end, const Visit& visit) {
+  const RowKernels& kernels = row_kernels();
   const int64_t width = gallery_.rows;
-  std::vector<float> products;
   for (int64_t first = begin; first < end; first += block_rows_) {
     const int64_t rows = std::min(block_rows_, end - first);
     const Tensor block = upload(queries_, first, first + rows);
-    int64_t column = 0;
-    for (const Tensor& tile : gallery_tiles_) {
-      const Tensor dots = backend_.new_tensor("distances", {rows, tile.rows()});
-      backend_.gemm(block, Transpose::no, tile, Transpose::yes, Tensor(), {dots});
-      products.resize(static_cast<size_t>(dots.elements()));
-      backend_.download(dots, products.data());
-      pool_.parallel_for(rows, [&](int64_t row, int) {
-        const float norm = query_norms_[static_cast<size_t>(first + row)];
-        const float* norms = gallery_norms_.data() + column;
-        const float* dot = products.data() + row * tile.rows();
-        float* to = block_.data() + row * width + column;
-        for (int64_t i = 0; i < tile.rows(); ++i) {
-          to[i] = std::max(0.0F, norm + norms[i] - 2 * dot[i]);
-        }
-      });
-      column += tile.rows();
+    if (!products_ || products_.rows() != rows) {
+      products_ = Tensor();  // before its successor is made
+      products_ = backend_.new_tensor("distances", {rows, width});
+    }
+    backend_.gemm(block, Transpose::no, gallery_tensor_, Transpose::yes, Tensor(), {products_});
+    float* values = products_.data();
+    if (products_.device().kind != Device::Kind::cpu) {
+      host_.resize(static_cast<size_t>(products_.elements()));
+      backend_.download(products_, host_.data());
+      values = host_.data();
     }
     pool_.parallel_for(rows, [&](int64_t row, int) {
-      visit(first + row, std::span<float>(block_.data() + row * width, static_cast<size_t>(width)));
+      float* distances = values + row * width;
+      kernels.to_distances(query_norms_[static_cast<size_t>(first + row)], gallery_norms_.data(), width, distances);
+      visit(first + row, std::span<float>(distances, static_cast<size_t>(width)));
     });
   }
 }

@@ -32,11 +32,13 @@ class Distances {
   ThreadPool& pool_;
   Embeddings queries_;
   Embeddings gallery_;
+  std::vector<float> shift_;  // [dimensions], subtracted from all
   std::vector<float> query_norms_;
   std::vector<float> gallery_norms_;
-  std::vector<Tensor> gallery_tiles_;
   int64_t block_rows_;
-  std::vector<float> block_;
+  Tensor gallery_tensor_;
+  Tensor products_;          // [block_rows, gallery]
+  std::vector<float> host_;  // the same in host memory, if the backend's is elsewhere
 };
 
 }  // namespace gle

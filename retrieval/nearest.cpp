@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "retrieval/row_kernels.h"
 
 namespace gle {
 
@@ -17,51 +18,41 @@ struct Candidate {
   }
 };
 
-constexpr int64_t kStretch = 64;
-
-float smallest(const float* values, int64_t count) {
-  float result = values[0];
-  for (int64_t i = 1; i < count; ++i) {
-    result = std::min(result, values[i]);
-  }
-  return result;
-}
+// Positions looked at between two updates of the bound.
+constexpr int64_t kStretch = 2048;
 
 }  // namespace
 
 // Candidates gather until there are twice as many as wanted; then the further half goes, and what remains sets the
-// distance that later ones must beat. Most stretches of a row hold none that do.
+// distance that later ones must beat.
 int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip, int32_t* indices) {
+  const RowKernels& kernels = row_kernels();
   const auto count = static_cast<int64_t>(distances.size());
   thread_local std::vector<Candidate> best;
+  int32_t found[kStretch];
   best.clear();
-  const auto room = static_cast<size_t>(2 * k + kStretch);
+  const auto room = static_cast<size_t>(2 * k);
   float bound = INFINITY;
-  bool bounded = false;
   for (int64_t begin = 0; begin < count; begin += kStretch) {
-    const int64_t end = std::min(count, begin + kStretch);
-    if (bounded && smallest(distances.data() + begin, end - begin) >= bound) {
-      continue;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const float distance = distances[static_cast<size_t>(i)];
-      if (i != skip && (!bounded || distance < bound)) {
-        best.push_back({distance, static_cast<int32_t>(i)});
+    const float* stretch = distances.data() + begin;
+    const int64_t number = kernels.find_below(stretch, std::min(kStretch, count - begin), bound, found);
+    for (int64_t i = 0; i < number; ++i) {
+      if (begin + found[i] != skip) {
+        best.push_back({stretch[found[i]], static_cast<int32_t>(begin + found[i])});
       }
     }
     if (best.size() >= room) {
       std::nth_element(best.begin(), best.begin() + (k - 1), best.end());
       bound = best[static_cast<size_t>(k - 1)].distance;
-      bounded = true;
       best.resize(static_cast<size_t>(k));
     }
   }
-  const auto found = std::min(k, static_cast<int64_t>(best.size()));
-  std::partial_sort(best.begin(), best.begin() + found, best.end());
-  for (int64_t i = 0; i < found; ++i) {
+  const auto kept = std::min(k, static_cast<int64_t>(best.size()));
+  std::partial_sort(best.begin(), best.begin() + kept, best.end());
+  for (int64_t i = 0; i < kept; ++i) {
     indices[i] = best[static_cast<size_t>(i)].index;
   }
-  return found;
+  return kept;
 }
 
 Neighbours nearest(Distances& distances, int64_t k, Self self) {

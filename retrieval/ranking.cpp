@@ -1,10 +1,13 @@
 #include "retrieval/ranking.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "engine/error.h"
 #include "engine/math/philox.h"
+#include "retrieval/row_kernels.h"
 
 namespace gle {
 
@@ -14,55 +17,107 @@ void check(const Identities& id, int64_t queries, int64_t gallery) {
       fail(ErrorCode::data, what, ": ", found, " for ", expected, " embeddings");
     }
   };
-  require_count("query labels", id.query_labels.size(), queries);
   require_count("gallery labels", id.gallery_labels.size(), gallery);
+  require_count("query labels", id.query_labels.size(), queries);
   if (!id.query_cameras.empty() || !id.gallery_cameras.empty()) {
-    require_count("query cameras", id.query_cameras.size(), queries);
     require_count("gallery cameras", id.gallery_cameras.size(), gallery);
+    require_count("query cameras", id.query_cameras.size(), queries);
   }
   if (id.same_set && queries != gallery) {
     fail(ErrorCode::data, "queries and gallery are to be one set, but have ", queries, " and ", gallery, " images");
   }
 }
 
-std::vector<int64_t> match_ranks(const Identities& id, int64_t query, std::span<const float> distances) {
-  const int32_t label = id.query_labels[static_cast<size_t>(query)];
-  const bool cameras = !id.query_cameras.empty();
-  const int32_t camera = cameras ? id.query_cameras[static_cast<size_t>(query)] : 0;
-  const auto ignored = [&](size_t i) {
-    return (id.same_set && static_cast<int64_t>(i) == query) || id.gallery_labels[i] == Identities::kJunk ||
-           (cameras && id.gallery_labels[i] == label && id.gallery_cameras[i] == camera);
-  };
+namespace {
 
-  thread_local std::vector<std::pair<float, size_t>> matches;
-  matches.clear();
-  for (size_t i = 0; i < distances.size(); ++i) {
-    if (id.gallery_labels[i] == label && !ignored(i)) {
-      matches.emplace_back(distances[i], i);
+using Match = std::pair<float, int32_t>;  // distance and place in the gallery: their order is that of the ranking
+
+// Up to so many matches, a pass over the row for each is quicker than one that looks up every image's place.
+constexpr size_t kFewMatches = 48;
+
+// ranks[m]: images before match m, ignored ones included.
+void count_before(std::span<const Match> matches, std::span<const float> distances, std::vector<int64_t>& ranks) {
+  const RowKernels& kernels = row_kernels();
+  for (size_t m = 0; m < matches.size(); ++m) {
+    const auto [distance, at] = matches[m];
+    ranks[m] = kernels.count_up_to(distances.data(), at, distance) +
+               kernels.count_below(distances.data() + at, std::ssize(distances) - at, distance);
+  }
+}
+
+}  // namespace
+
+Matches::Matches(const Identities& identities) : id_(identities), by_label_(identities.gallery_labels.size()) {
+  std::iota(by_label_.begin(), by_label_.end(), 0);
+  const std::vector<int32_t>& labels = id_.gallery_labels;
+  std::stable_sort(by_label_.begin(), by_label_.end(), [&](int32_t a, int32_t b) {
+    return labels[static_cast<size_t>(a)] < labels[static_cast<size_t>(b)];
+  });
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == Identities::kJunk) {
+      junk_.push_back(static_cast<int32_t>(i));
     }
   }
-  std::sort(matches.begin(), matches.end());
+}
 
-  // closer[m]: images that count and stand before match m but behind match m - 1.
-  std::vector<int64_t> closer(matches.size(), 0);
-  if (matches.empty()) {
-    return closer;
+bool Matches::ignored(int64_t query, size_t image) const {
+  const auto q = static_cast<size_t>(query);
+  const int32_t label = id_.gallery_labels[image];
+  return label == Identities::kJunk || (id_.same_set && image == q) ||
+         (!id_.query_cameras.empty() && label == id_.query_labels[q] &&
+          id_.gallery_cameras[image] == id_.query_cameras[q]);
+}
+
+std::span<const int32_t> Matches::group(int64_t query) const {
+  const int32_t label = id_.query_labels[static_cast<size_t>(query)];
+  if (label == Identities::kJunk || label == Identities::kDistractor) {
+    return {};
   }
+  const auto label_of = [&](int32_t image) { return id_.gallery_labels[static_cast<size_t>(image)]; };
+  const auto begin =
+      std::partition_point(by_label_.begin(), by_label_.end(), [&](int32_t i) { return label_of(i) < label; });
+  const auto end = std::partition_point(begin, by_label_.end(), [&](int32_t i) { return label_of(i) == label; });
+  return {begin, end};
+}
+
+std::vector<int64_t> Matches::ranks(int64_t query, std::span<const float> distances) const {
+  thread_local std::vector<Match> matches;
+  thread_local std::vector<Match> left_out;
+  matches.clear();
+  left_out.clear();
+  const auto at = [&](int32_t image) { return Match(distances[static_cast<size_t>(image)], image); };
+  for (const int32_t image : group(query)) {
+    (ignored(query, static_cast<size_t>(image)) ? left_out : matches).push_back(at(image));
+  }
+  std::sort(matches.begin(), matches.end());
+  std::vector<int64_t> ranks(matches.size(), 0);
+  if (matches.empty()) {
+    return ranks;
+  }
+
+  if (matches.size() <= kFewMatches) {
+    count_before(matches, distances, ranks);
+    for (const int32_t image : junk_) {
+      left_out.push_back(at(image));
+    }
+    for (size_t m = 0; m < matches.size(); ++m) {
+      ranks[m] -= std::count_if(left_out.begin(), left_out.end(), [&](const Match& i) { return i < matches[m]; });
+    }
+    return ranks;
+  }
+
+  // First how many that count stand before match m but behind match m - 1.
   const float furthest = matches.back().first;
   for (size_t i = 0; i < distances.size(); ++i) {
-    if (distances[i] <= furthest && id.gallery_labels[i] != label && !ignored(i)) {
-      const auto behind = std::upper_bound(matches.begin(), matches.end(), std::pair(distances[i], i));
+    if (distances[i] <= furthest && !ignored(query, i)) {
+      const auto behind = std::upper_bound(matches.begin(), matches.end(), at(static_cast<int32_t>(i)));
       if (behind != matches.end()) {
-        ++closer[static_cast<size_t>(behind - matches.begin())];
+        ++ranks[static_cast<size_t>(behind - matches.begin())];
       }
     }
   }
-  int64_t before = 0;
-  for (size_t m = 0; m < closer.size(); ++m) {
-    before += closer[m];
-    closer[m] = before + static_cast<int64_t>(m);
-  }
-  return closer;
+  std::partial_sum(ranks.begin(), ranks.end(), ranks.begin());
+  return ranks;
 }
 
 QueryMetrics query_metrics(std::span<const int64_t> ranks) {

@@ -23,9 +23,24 @@ struct Identities {
 // Throws ErrorCode::data if the numbers of labels and cameras do not fit.
 void check(const Identities& identities, int64_t queries, int64_t gallery);
 
-// Where a query's matches stand among the gallery images that count for it, from 0, ascending: all that ranking metrics
-// need. Equal distances stand in the order of their index. Empty: the query has no match.
-std::vector<int64_t> match_ranks(const Identities& identities, int64_t query, std::span<const float> distances);
+// The gallery by label, grouped once for all queries. Refers to the identities.
+class Matches {
+ public:
+  explicit Matches(const Identities& identities);
+
+  // Where a query's matches stand among the gallery images that count for it, from 0, ascending: all that ranking
+  // metrics need. Equal distances stand in the order of their index. Empty: the query has no match.
+  std::vector<int64_t> ranks(int64_t query, std::span<const float> distances) const;
+
+ private:
+  bool ignored(int64_t query, size_t image) const;
+  // Images of the gallery that carry the query's label, ascending.
+  std::span<const int32_t> group(int64_t query) const;
+
+  const Identities& id_;
+  std::vector<int32_t> by_label_;  // images of the gallery, by label and then by index
+  std::vector<int32_t> junk_;
+};
 
 // Metrics over queries; those without a match are counted and left out of all averages.
 struct RankingMetrics {
@@ -53,7 +68,7 @@ QueryMetrics query_metrics(std::span<const int64_t> match_ranks);
 
 RankingMetrics summarise(std::span<const QueryMetrics> queries, std::span<const int64_t> ks);
 
-// Half the width of the 95% interval around the mean of `value` over queries drawn with replacement.
+// The 95% interval of the mean of `value`, from means over queries drawn with replacement.
 struct Interval {
   double low = 0, high = 0;
 };

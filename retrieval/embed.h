@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/loader.h"
+#include "models/network.h"
+#include "retrieval/embeddings.h"
+
+namespace gle {
+
+// A network as it is used here. Several make an ensemble: their embeddings side by side.
+struct EmbeddingModel {
+  Network* network = nullptr;
+  data::TransformOptions transform = {};
+  ForwardOptions forward = {};
+};
+
+struct EmbedOptions {
+  data::DecodeOptions decode = {};
+  int batch = 64;
+  int workers = 2;
+};
+
+// Rows [first, first + rows.rows) of the items asked for; both lists last for the call.
+struct EmbeddedBatch {
+  int64_t first = 0;
+  Embeddings rows;
+};
+
+// Embeds items of a data set in their order, one batch after the other from `first_batch` on, so that memory does not
+// grow with their number. `take` gets every batch; false from it ends the work, and embed() then returns false. Throws
+// ErrorCode::data for an image that cannot be read, ErrorCode::not_finite for an embedding that is not.
+using TakeBatch = std::function<bool(const EmbeddedBatch&)>;
+bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
+           std::span<const uint32_t> items, const EmbedOptions& options, const TakeBatch& take,
+           int64_t first_batch = 0);
+
+// Of all models together.
+int64_t embedding_dimensions(std::span<const EmbeddingModel> models);
+
+// Embeddings that own their memory.
+struct EmbeddedRows {
+  std::vector<float> values;
+  int64_t dimensions = 0;
+
+  Embeddings view() const {
+    return {values.data(), dimensions == 0 ? 0 : static_cast<int64_t>(values.size()) / dimensions, dimensions};
+  }
+};
+
+// All of them in memory. `progress` is told how many are done after every batch; false from it ends the work with what
+// there is.
+EmbeddedRows embed_all(
+    Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
+    std::span<const uint32_t> items, const EmbedOptions& options,
+    const std::function<bool(int64_t done)>& progress = [](int64_t) { return true; });
+
+}  // namespace gle
