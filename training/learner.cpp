@@ -71,8 +71,7 @@ void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_
               .mode = Mode::training,
               .seed = static_cast<uint64_t>(config_.run.seed),
               .step = number};
-  const NetworkOutput out =
-      network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+  const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
   const Var all = loss(ctx, out, labels);
   const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
   tape_.backward(parts == 1 ? all : scale(ctx, all, share));
@@ -118,8 +117,7 @@ std::string Learner::first_not_finite(const Tensor& images, std::span<const int3
                 .seed = static_cast<uint64_t>(config_.run.seed),
                 .step = number,
                 .check_finite = true};
-    const NetworkOutput out =
-        network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+    const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
     tape_.backward(loss(ctx, out, labels));
     tape_.set_check_finite(false);
     return "";

@@ -12,7 +12,7 @@ namespace gle {
 
 struct StepResult {
   double loss = 0;
-  double group = 0;          // its two terms, where the loss is the Group Loss
+  double group = 0;  // its two terms, where the loss is the Group Loss
   double cross_entropy = 0;
   double gradient_norm = 0;
 

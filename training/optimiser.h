@@ -51,6 +51,7 @@ class Optimiser {
   };
   // "moment1", "moment2", "average": those that the options call for.
   const std::vector<State>& state() const { return state_; }
+  bool averages() const { return static_cast<bool>(average_); }
   // Exchanges the weights with their moving average; again to go back.
   void swap_average();
 

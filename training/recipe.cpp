@@ -33,8 +33,8 @@ void set_geometry(const InputConfig& input, data::TransformOptions& options) {
     options.short_side = side;
   } else {
     options.geometry = data::Geometry::resize;
-    options.size = side > 0 ? data::Size{side, side}
-                            : data::Size{static_cast<int>(input.width), static_cast<int>(input.height)};
+    options.size =
+        side > 0 ? data::Size{side, side} : data::Size{static_cast<int>(input.width), static_cast<int>(input.height)};
   }
   require(side == 0 || (side >= input.width && side >= input.height), "input", "resize_to is ", side,
           ", smaller than the input of ", input.height, " x ", input.width);
@@ -84,14 +84,14 @@ data::TransformOptions train_transform(const TrainingConfig& config, const Phase
 
 NetworkOptions network_options(const TrainingConfig& config, int64_t classes) {
   const NetworkConfig& network = config.network;
-  return {.name = network.name,
-          .head = {.classes = classes,
-                   .embedding = network.embedding,
-                   .bnneck = network.bnneck,
-                   .max_share = static_cast<float>(network.max_share)},
-          .norms = {.momentum = static_cast<float>(network.batch_norm_momentum),
-                    .frozen = network.batch_norm == "frozen"},
-          .recompute = network.recompute};
+  return {
+      .name = network.name,
+      .head = {.classes = classes,
+               .embedding = network.embedding,
+               .bnneck = network.bnneck,
+               .max_share = static_cast<float>(network.max_share)},
+      .norms = {.momentum = static_cast<float>(network.batch_norm_momentum), .frozen = network.batch_norm == "frozen"},
+      .recompute = network.recompute};
 }
 
 LossSettings loss_settings(const TrainingConfig& config) {
