@@ -120,6 +120,15 @@ void Network::build_head(GraphBuilder& builder) {
   }
 }
 
+void Network::set_norm_momentum(float momentum) {
+  for (Step& step : graph_.steps) {
+    step.pre.momentum = step.unit.norm.momentum = momentum;
+  }
+  if (neck_) {
+    neck_->momentum = momentum;
+  }
+}
+
 NetworkOutput Network::forward(Context& ctx, const Var& images, const ForwardOptions& options) {
   const Shape& shape = images.shape();
   require(shape.rank() == 4 && shape.channels() == 3, "network", options_.name, " takes images [N,H,W,3], got ", shape);

@@ -105,24 +105,6 @@ std::vector<float> floats_in(const CheckpointFile& file, const std::string& name
   return values;
 }
 
-// While the moving average is what evaluations look at, it is also what a file's weights are.
-class Averaged {
- public:
-  explicit Averaged(Learner& learner) : optimiser_(learner.optimiser()), on_(optimiser_.averages()) { swap(); }
-  ~Averaged() { swap(); }
-  Averaged(const Averaged&) = delete;
-  Averaged& operator=(const Averaged&) = delete;
-
- private:
-  void swap() {
-    if (on_) {
-      optimiser_.swap_average();
-    }
-  }
-  Optimiser& optimiser_;
-  bool on_;
-};
-
 void require_same_network(const fs::path& path, const NetworkOptions& found, const NetworkOptions& ours) {
   const auto text = [](const NetworkOptions& o) {
     return o.name + " with " + std::to_string(o.head.classes) + " classes" +
@@ -144,7 +126,8 @@ void save_checkpoint(const fs::path& path, Learner& learner, const InputDescript
     fail(ErrorCode::not_finite, "step ", state.position.step,
          ": weights or running statistics are not finite; no checkpoint is written, the one before stays");
   }
-  const Averaged averaged(learner);
+  // What evaluations look at is what the file's weights are.
+  const AveragedWeights averaged(learner.optimiser());
   const std::vector<std::byte> weights = format_model(backend, learner.network(), input);
   const std::string position = text_of(state.position, learner.optimiser().steps());
   CheckpointWriter writer;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "engine/error.h"
 
@@ -43,7 +44,8 @@ std::string quoted(std::string_view text) {
         }
     }
   }
-  return out + "\"";
+  out += '"';
+  return out;
 }
 
 // The shortest text that gives the same number, with a point so that TOML takes it for a real.
@@ -270,6 +272,17 @@ std::string toml_of(const TrainingConfig& config, Comments comments) {
     text += key.name.substr(dot + 1) + " = " + toml_of(value_of(config, key)) + "\n";
   }
   return text;
+}
+
+void require_resumable(const TrainingConfig& config, const TrainingConfig& before) {
+  for (const ConfigKey& key : config_keys()) {
+    const ConfigValue ours = value_of(config, key);
+    const ConfigValue theirs = value_of(before, key);
+    if (key.resuming == Resuming::fixed && ours != theirs) {
+      fail(ErrorCode::usage, "--resume: ", key.name, " is ", toml_of(ours), " here and ", toml_of(theirs),
+           " in the checkpoint; a resumed run keeps it. Begin a new run with network.weights to change it");
+    }
+  }
 }
 
 }  // namespace gle

@@ -178,6 +178,10 @@ std::string toml_of(const ConfigValue& value);
 enum class Comments { none, meanings };
 std::string toml_of(const TrainingConfig& config, Comments comments);
 
+// Throws ErrorCode::usage, naming key and values, if `config` differs from that of the run it resumes in a key that
+// must not change.
+void require_resumable(const TrainingConfig& config, const TrainingConfig& before);
+
 // "phase2.learning_rate" -> "GLE_PHASE2_LEARNING_RATE"
 std::string environment_name(const ConfigKey& key);
 

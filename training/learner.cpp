@@ -50,7 +50,7 @@ Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_
     const Var plain = cross_entropy(ctx, out.logits, batch_.labels(), settings_.group.smoothing);
     group_ = group.value();
     plain_ = plain.value();
-    return add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
+    return gle::add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
   }
   const Var proxies = chosen_->needs_proxies ? ctx.parameter(*network_.classifier()->weight) : Var();
   return chosen_->run(ctx, settings_, {out.embedding, out.logits, proxies, labels, classes_}, batch_);
@@ -104,6 +104,13 @@ void Learner::skip() {
     network_.parameters().values_changed();
   }
   under_way_ = false;
+}
+
+void Learner::move_statistics(const Tensor& images, float share) {
+  network_.set_norm_momentum(share);
+  Context ctx{.backend = backend_, .mode = Mode::training};
+  network_.forward(ctx, images_on_device(images));
+  network_.set_norm_momentum(static_cast<float>(config_.network.batch_norm_momentum));
 }
 
 std::string Learner::first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number) {

@@ -39,6 +39,9 @@ class Learner {
   // Runs the batch again with every op looked at: the message of the first that is not finite, or empty.
   std::string first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number);
 
+  // A forward pass that is for the running statistics alone: they become (1 - share) old + share new.
+  void move_statistics(const Tensor& images, float share);
+
   Network& network() { return network_; }
   Optimiser& optimiser() { return optimiser_; }
   Backend& backend() { return backend_; }

@@ -59,7 +59,8 @@ std::string json_text(const std::string& text) {
       out += c;
     }
   }
-  return out + "\"";
+  out += '"';
+  return out;
 }
 
 MetricsLog::MetricsLog(std::filesystem::path path, int64_t step, bool evaluated) : path_(std::move(path)) {
@@ -74,7 +75,7 @@ MetricsLog::MetricsLog(std::filesystem::path path, int64_t step, bool evaluated)
     const size_t end = left.find('\n');
     const std::string_view line = left.substr(0, end);
     if (end != left.npos && stays(line, step, evaluated)) {
-      kept += std::string(line) + "\n";
+      kept.append(line).push_back('\n');
     }
     left.remove_prefix(end == left.npos ? left.size() : end + 1);
   }
@@ -94,7 +95,7 @@ void MetricsLog::add(int64_t step, LogKind kind, const std::vector<std::pair<std
   std::string line = std::string(kStep) + std::to_string(step) + ",\"kind\":\"" +
                      (kind == LogKind::training ? "training" : "evaluation") + "\"";
   for (const auto& [name, value] : numbers) {
-    line += "," + json_text(name) + ":" + json_number(value);
+    line.append(",").append(json_text(name)).append(":").append(json_number(value));
   }
   line += "}\n";
   std::string_view left = line;

@@ -69,4 +69,21 @@ class Optimiser {
   std::vector<ParameterSet::Range> ranges_;
 };
 
+// While it lives, the moving average of the weights, if there is one, is in their place.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Optimiser& optimiser) : optimiser_(optimiser) { swap(); }
+  ~AveragedWeights() { swap(); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  void swap() {
+    if (optimiser_.averages()) {
+      optimiser_.swap_average();
+    }
+  }
+  Optimiser& optimiser_;
+};
+
 }  // namespace gle

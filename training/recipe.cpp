@@ -137,6 +137,7 @@ Schedule schedule_of(const PhaseConfig& phase, int64_t epoch_steps, int64_t tota
                     .warmup_steps = steps_of(phase.warmup_epochs),
                     .final_rate = static_cast<float>(phase.final_rate),
                     .decay_start = std::llround(phase.decay_start * static_cast<double>(total_steps)),
+                    .drops = {},
                     .drop_factor = static_cast<float>(phase.drop_factor)};
   schedule.decay = phase.decay == "steps"    ? Decay::steps
                    : phase.decay == "cosine" ? Decay::cosine

@@ -101,7 +101,7 @@ RunFolder::RunFolder(fs::path path, Begin begin) : path_(std::move(path)), lock_
          "anew in its place");
   }
   make_folder(path_);
-  lock_ = lock_of(path_ / "lock");
+  lock_ = lock_of(path_ / ".lock");
   try {
     if (begin == Begin::replace) {
       remove_run(path_);
@@ -113,11 +113,8 @@ RunFolder::RunFolder(fs::path path, Begin begin) : path_(std::move(path)), lock_
   }
 }
 
-RunFolder::~RunFolder() {
-  std::error_code problem;
-  fs::remove(path_ / "lock", problem);
-  ::close(lock_);
-}
+// The file stays: to remove it would let two others lock two files of one name.
+RunFolder::~RunFolder() { ::close(lock_); }
 
 void RunFolder::write_text(const std::string& name, const std::string& text) const {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text.data(), text.size()));
