@@ -42,6 +42,10 @@ constexpr Entry kNetworks[] = {
      [](GraphBuilder& b) {
        return build_densenet(b, {32, {6, 12, 48, 32}, 64});
      }},
+    {"densenet_tiny", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {8, {2, 2, 2, 2}, 16});
+     }},
     {"inception_v3", "fc", 1e-3F, WeightRule::normal_tenth, false,
      [](GraphBuilder& b) { return build_inception_v3(b, InceptionV3Pools::torchvision); }},
     {"inception_v3_2015", "fc", 1e-3F, WeightRule::normal_tenth, false,
@@ -120,6 +124,15 @@ void Network::build_head(GraphBuilder& builder) {
   }
 }
 
+void Network::set_norm_momentum(float momentum) {
+  for (Step& step : graph_.steps) {
+    step.pre.momentum = step.unit.norm.momentum = momentum;
+  }
+  if (neck_) {
+    neck_->momentum = momentum;
+  }
+}
+
 NetworkOutput Network::forward(Context& ctx, const Var& images, const ForwardOptions& options) {
   const Shape& shape = images.shape();
   require(shape.rank() == 4 && shape.channels() == 3, "network", options_.name, " takes images [N,H,W,3], got ", shape);
@@ -151,7 +164,13 @@ Var Network::embed(Context& ctx, const Var& images, const ForwardOptions& option
 }
 
 Var Network::features(Context& ctx, const Var& images, const ForwardOptions& options) {
-  std::vector<Var> values(graph_.channels.size());
+  // The list keeps its room from pass to pass, and its values no longer than this one.
+  struct Emptied {
+    std::vector<Var>& list;
+    ~Emptied() { list.clear(); }
+  } const emptied{values_};
+  std::vector<Var>& values = values_;
+  values.resize(graph_.channels.size());
   values[0] = images;
   for (size_t i = 0; i < graph_.steps.size(); ++i) {
     Step& step = graph_.steps[i];

@@ -56,6 +56,9 @@ class Network {
 
   NetworkOutput forward(Context& ctx, const Var& images, const ForwardOptions& options = {});
 
+  // Of all batch-norms: the share of the new batch in the running statistics.
+  void set_norm_momentum(float momentum);
+
   ParameterSet& parameters() { return *parameters_; }
   const ParameterSet& parameters() const { return *parameters_; }
   const Graph& graph() const { return graph_; }
@@ -80,6 +83,7 @@ class Network {
   std::unique_ptr<ParameterSet> parameters_;
   Graph graph_;
   std::vector<size_t> last_use_;  // of each value: the step
+  std::vector<Var> values_;       // of the pass under way
   std::string classifier_name_;
   std::optional<Linear> embedding_;
   std::optional<BatchNorm> neck_;
