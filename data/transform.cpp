@@ -82,7 +82,7 @@ void require_range(const char* what, const Range& range, double least, double mo
 }
 
 void require_share(const char* what, double value) {
-  require(value >= 0 && value <= 1, "transform", what, " is ", value, "; expected a probability from 0 to 1");
+  require(value >= 0 && value <= 1, "transform", what, " is ", value, "; expected a number from 0 to 1");
 }
 
 void require_size(const char* what, int width, int height) {
@@ -96,6 +96,8 @@ void require_size(const char* what, int width, int height) {
 Size TransformOptions::output() const {
   require_share("mirror", mirror);
   require_share("erase", erase);
+  require(turn >= 0 && turn <= 180, "transform", "turn is ", turn, "; expected 0 to 180 degrees");
+  require_share("shift", shift);
   require(pad >= 0 && pad <= 4096, "transform", "pad is ", pad, "; expected 0 to 4096 pixels");
   require(colours.scale > 0 && colours.deviation[0] > 0 && colours.deviation[1] > 0 && colours.deviation[2] > 0,
           "transform", "scale and deviations of the colours must be positive");
@@ -140,6 +142,12 @@ TransformPlan plan_transform(const TransformOptions& options, int width, int hei
       plan.box = random_resized_box(options, plan.box, random);
       plan.size = options.size;
       break;
+  }
+  if (options.turn > 0 || options.shift > 0) {
+    const double degrees = random.uniform(-options.turn, options.turn);
+    const double right = random.uniform(-options.shift, options.shift) * plan.size.width;
+    const double down = random.uniform(-options.shift, options.shift) * plan.size.height;
+    plan.turn = turn_of(degrees, right, down);
   }
   plan.mirror = options.mirror > 0 && random.uniform() < options.mirror;
   const Size padded{plan.size.width + 2 * options.pad, plan.size.height + 2 * options.pad};
@@ -190,18 +198,32 @@ Region Transformer::needed(const TransformPlan& plan) const {
   if (plan.window.width == 0 || plan.window.height == 0) {
     return {};
   }
-  return Resampler::needed(plan.box, plan.size, plan.window, options_.filter);
+  const Region all{0, 0, plan.size.width, plan.size.height};
+  return Resampler::needed(plan.box, plan.size, plan.turn == Turn{} ? plan.window : all, options_.filter);
+}
+
+void Transformer::turn(const Image& image, const TransformPlan& plan) {
+  const Size& size = plan.size;
+  resampler_.begin(image, plan.box, size, {0, 0, size.width, size.height}, options_.filter);
+  uint8_t* to = turner_.begin(size, plan.turn, options_.turn_fill);
+  const size_t bytes = static_cast<size_t>(size.width) * 3;
+  for (int y = 0; y < size.height; ++y) {
+    std::memcpy(to + static_cast<size_t>(y) * bytes, resampler_.row(y), bytes);
+  }
 }
 
 void Transformer::run(const Image& image, const TransformPlan& plan, float* out) {
   const Region& window = plan.window;
   const bool any = window.width > 0 && window.height > 0;
-  if (any) {
+  const bool turned = any && !(plan.turn == Turn{});
+  if (turned) {
+    turn(image, plan);
+  } else if (any) {
     resampler_.begin(image, plan.box, plan.size, window, options_.filter);
   }
   const bool bgr = options_.colours.order == ColourOrder::bgr;
   const size_t values = static_cast<size_t>(output_.width) * 3;
-  const bool as_is = any && !plan.mirror && !bgr && window.width == output_.width;
+  const bool as_is = any && !turned && !plan.mirror && !bgr && window.width == output_.width;
   std::fill(line_.begin(), line_.end(), uint8_t{0});
   bool black = true;
   for (int y = 0; y < output_.height; ++y) {
@@ -215,7 +237,8 @@ void Transformer::run(const Image& image, const TransformPlan& plan, float* out)
       kernels_.to_float(line_.data(), values, shift_.data(), factor_.data(), row);
       continue;
     }
-    const uint8_t* pixels = resampler_.row(y - plan.top);
+    const uint8_t* pixels =
+        turned ? turner_.row(window.y + y - plan.top, window.x, window.width) : resampler_.row(y - plan.top);
     if (as_is) {
       kernels_.to_float(pixels, values, shift_.data(), factor_.data(), row);
       continue;

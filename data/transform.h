@@ -7,6 +7,7 @@
 #include "data/image.h"
 #include "data/random.h"
 #include "data/resample.h"
+#include "data/turn.h"
 
 namespace gle::data {
 
@@ -31,8 +32,8 @@ struct Range {
   double high = 0;
 };
 
-// In this order: box of the data set, geometry, mirror, pad with black, crop, erase, colours. The rounding and the
-// distributions are torchvision's.
+// In this order: box of the data set, geometry, turn and shift, mirror, pad with black, crop, erase, colours. The
+// rounding and the distributions are torchvision's.
 struct TransformOptions {
   Geometry geometry = Geometry::resize;
   Size size = {224, 224};  // resize, random_resized_crop
@@ -40,8 +41,11 @@ struct TransformOptions {
   Range area = {0.08, 1.0};
   Range aspect = {3.0 / 4, 4.0 / 3};
   Filter filter = Filter::bilinear;
-  double mirror = 0;  // probability
-  int pad = 0;        // on all four sides
+  double turn = 0;                               // degrees, at most, either way
+  double shift = 0;                              // share of width and height, at most, either way
+  std::array<uint8_t, 3> turn_fill = {0, 0, 0};  // what turn and shift leave bare: red, green, blue
+  double mirror = 0;                             // probability
+  int pad = 0;                                   // on all four sides
   Crop crop = Crop::none;
   Size crop_size = {224, 224};
   double erase = 0;  // probability
@@ -59,6 +63,7 @@ struct TransformPlan {
   Region box;     // of the picture
   Size size;      // that it is resized to
   Region window;  // of that, what is seen
+  Turn turn;      // of the resized picture
   bool mirror = false;
   int left = 0;  // where the window is in the output; around it is black
   int top = 0;
@@ -79,10 +84,13 @@ class Transformer {
   void run(const Image& image, const TransformPlan& plan, float* out);
 
  private:
+  void turn(const Image& image, const TransformPlan& plan);
+
   TransformOptions options_;
   Size output_;
   const PixelKernels& kernels_;
   Resampler resampler_;
+  Turner turner_;
   std::array<float, 48> shift_{};
   std::array<float, 48> factor_{};
   std::vector<uint8_t> line_;

@@ -61,6 +61,9 @@ ModelDescription parse(const std::string& text) {
   model.input.height = number<int>(input, "height", 1, kMostSide);
   model.input.width = number<int>(input, "width", 1, kMostSide);
   model.input.short_side = number<int>(input, "short_side", 0, kMostSide);
+  if (input.contains("square")) {
+    model.input.square = number<int>(input, "square", 0, kMostSide);
+  }
   model.input.bgr = input.at("bgr").get<bool>();
   model.input.scale = number<float>(input, "scale", -1e6, 1e6);
   model.input.mean = triple(input, "mean");
@@ -112,6 +115,9 @@ std::map<std::string, std::string> metadata_of(const ModelDescription& model) {
         {"mean", input.mean},
         {"deviation", input.deviation}}},
   };
+  if (input.square > 0) {
+    json["input"]["square"] = input.square;
+  }
   if (model.network.norms.eps) {
     json["norm_eps"] = *model.network.norms.eps;
   }

@@ -16,6 +16,7 @@ struct InputDescription {
   int height = 224;
   int width = 224;
   int short_side = 0;  // the picture's is brought to this, then the middle is cut out; 0: all of it is resized
+  int square = 0;      // or it is stretched to a square of this side first
   bool bgr = false;    // mean and deviation are in this order too
   float scale = 1.0F / 255;
   std::array<float, 3> mean = {0, 0, 0};

@@ -42,6 +42,10 @@ constexpr Entry kNetworks[] = {
      [](GraphBuilder& b) {
        return build_densenet(b, {32, {6, 12, 48, 32}, 64});
      }},
+    {"densenet_tiny", "classifier", 1e-5F, WeightRule::he_normal, false,
+     [](GraphBuilder& b) {
+       return build_densenet(b, {8, {2, 2, 2, 2}, 16});
+     }},
     {"inception_v3", "fc", 1e-3F, WeightRule::normal_tenth, false,
      [](GraphBuilder& b) { return build_inception_v3(b, InceptionV3Pools::torchvision); }},
     {"inception_v3_2015", "fc", 1e-3F, WeightRule::normal_tenth, false,
@@ -117,6 +121,15 @@ void Network::build_head(GraphBuilder& builder) {
                                                  : bound(embedding_channels()));
   if (with_bias) {
     builder.start(classifier_->bias, densenet ? Initial{} : bound(embedding_channels()));
+  }
+}
+
+void Network::set_norm_momentum(float momentum) {
+  for (Step& step : graph_.steps) {
+    step.pre.momentum = step.unit.norm.momentum = momentum;
+  }
+  if (neck_) {
+    neck_->momentum = momentum;
   }
 }
 

@@ -56,6 +56,9 @@ class Network {
 
   NetworkOutput forward(Context& ctx, const Var& images, const ForwardOptions& options = {});
 
+  // Of all batch-norms: the share of the new batch in the running statistics.
+  void set_norm_momentum(float momentum);
+
   ParameterSet& parameters() { return *parameters_; }
   const ParameterSet& parameters() const { return *parameters_; }
   const Graph& graph() const { return graph_; }

@@ -51,37 +51,63 @@ const char* name_of(OptimiserKind kind) {
 }
 
 Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options)
-    : backend_(backend), parameters_(parameters), options_(options) {
+    : backend_(backend), parameters_(parameters), options_(options), ranges_(parameters.trainable_ranges()) {
   check(options);
-  const auto add_state = [&](const char* name, Tensor& tensor) {
-    tensor = backend.new_tensor(name, parameters.values().shape());
-    state_.push_back({name, tensor});
-  };
-  add_state("moment1", moment1_);
-  backend.fill(0.0F, moment1_);
-  if (options.kind != OptimiserKind::sgd) {
-    add_state("moment2", moment2_);
-    backend.fill(0.0F, moment2_);
-  }
-  if (options.average > 0) {
-    add_state("average", average_);
+  make_state();
+  if (average_) {
     backend.scale(1.0F, parameters.values(), {average_});
   }
 }
 
-double Optimiser::step(float learning_rate, bool measure_norm) {
+void Optimiser::make_state() {
+  state_.clear();
+  const auto add_state = [&](const char* name, bool wanted, Tensor& tensor) {
+    if (!wanted) {
+      tensor = Tensor();
+      return;
+    }
+    if (!tensor) {
+      tensor = backend_.new_tensor(name, parameters_.values().shape());
+      backend_.fill(0.0F, tensor);
+    }
+    state_.push_back({name, tensor});
+  };
+  add_state("moment1", true, moment1_);
+  add_state("moment2", options_.kind != OptimiserKind::sgd, moment2_);
+  add_state("average", options_.average > 0, average_);
+}
+
+void Optimiser::restart(const OptimiserOptions& options, bool keep_moments) {
+  check(options);
+  const bool adaptive = options.kind != OptimiserKind::sgd;
+  require(!keep_moments || adaptive == (options_.kind != OptimiserKind::sgd), "optimiser", name_of(options.kind),
+          " cannot go on with the moments of ", name_of(options_.kind));
+  require((options.average > 0) == (options_.average > 0), "optimiser", "the moving average cannot come or go");
+  options_ = options;
+  make_state();
+  if (!keep_moments) {
+    steps_ = 0;
+    backend_.fill(0.0F, moment1_);
+    if (moment2_) {
+      backend_.fill(0.0F, moment2_);
+    }
+  }
+}
+
+double Optimiser::gradient_norm() { return std::sqrt(backend_.sum_of_squares(parameters_.gradients())); }
+
+void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
   require(std::isfinite(learning_rate) && learning_rate >= 0, "optimiser",
           "the learning rate must not be negative, got ", learning_rate);
-  double norm = 0;
   float gradient_scale = 1;
-  if (measure_norm || options_.clip_norm > 0) {
-    norm = std::sqrt(backend_.sum_of_squares(parameters_.gradients()));
-    if (options_.clip_norm > 0 && norm > options_.clip_norm) {
+  if (options_.clip_norm > 0) {
+    const double norm = known_norm ? *known_norm : gradient_norm();
+    if (norm > options_.clip_norm) {
       gradient_scale = static_cast<float>(options_.clip_norm / norm);
     }
   }
   ++steps_;
-  for (const ParameterSet::Range& range : parameters_.trainable_ranges()) {
+  for (const ParameterSet::Range& range : ranges_) {
     if (options_.kind == OptimiserKind::sgd) {
       descend(range, learning_rate, gradient_scale);
     } else {
@@ -92,7 +118,6 @@ double Optimiser::step(float learning_rate, bool measure_norm) {
     backend_.moving_average(options_.average, parameters_.values(), average_);
   }
   parameters_.values_changed();
-  return norm;
 }
 
 void Optimiser::adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale) {

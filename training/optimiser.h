@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -33,9 +34,13 @@ class Optimiser {
  public:
   Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options);
 
-  // One step with the gradients as they are (complete_gradients() first). Returns their norm before clipping, or 0 if
-  // nothing asks for it: clipping or `measure_norm`.
-  double step(float learning_rate, bool measure_norm = false);
+  // Of the gradients of all parameters together (complete_gradients() first).
+  double gradient_norm();
+  // One step with the gradients as they are; their norm, where the caller knows it, saves clipping a pass over them.
+  void step(float learning_rate, std::optional<double> gradient_norm = std::nullopt);
+  // Other options from here on. Without `keep_moments` they begin at zero again; with it the kind must not ask for
+  // others than before. The moving average stays.
+  void restart(const OptimiserOptions& options, bool keep_moments);
 
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
@@ -46,10 +51,12 @@ class Optimiser {
   };
   // "moment1", "moment2", "average": those that the options call for.
   const std::vector<State>& state() const { return state_; }
+  bool averages() const { return static_cast<bool>(average_); }
   // Exchanges the weights with their moving average; again to go back.
   void swap_average();
 
  private:
+  void make_state();
   void adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
   void descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
 
@@ -59,6 +66,24 @@ class Optimiser {
   int64_t steps_ = 0;
   Tensor moment1_, moment2_, average_;
   std::vector<State> state_;
+  std::vector<ParameterSet::Range> ranges_;
+};
+
+// While it lives, the moving average of the weights, if there is one, is in their place.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Optimiser& optimiser) : optimiser_(optimiser) { swap(); }
+  ~AveragedWeights() { swap(); }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  void swap() {
+    if (optimiser_.averages()) {
+      optimiser_.swap_average();
+    }
+  }
+  Optimiser& optimiser_;
 };
 
 }  // namespace gle

@@ -147,12 +147,80 @@ TEST(Transform, SizesAsTorchvisionHasThem) {
   EXPECT_EQ(plan.window, (Region{0, 36, 100, 227}));
 }
 
+// The definition of a turn in doubles, for a picture that keeps its size.
+double turned(const Image& image, double degrees, double right, double down, double fill, int x, int y, int channel) {
+  const double angle = degrees * std::acos(-1.0) / 180;
+  const double dx = x - (image.width - 1) / 2.0 - right;
+  const double dy = y - (image.height - 1) / 2.0 - down;
+  const double from_x = std::cos(angle) * dx - std::sin(angle) * dy + (image.width - 1) / 2.0;
+  const double from_y = std::sin(angle) * dx + std::cos(angle) * dy + (image.height - 1) / 2.0;
+  const double left = std::floor(from_x);
+  const double top = std::floor(from_y);
+  double sum = 0;
+  for (int k = 0; k < 4; ++k) {
+    const int px = static_cast<int>(left) + k % 2;
+    const int py = static_cast<int>(top) + k / 2;
+    const bool inside = px >= 0 && py >= 0 && px < image.width && py < image.height;
+    const double weight = (k % 2 ? from_x - left : 1 - from_x + left) * (k / 2 ? from_y - top : 1 - from_y + top);
+    sum += weight * (inside ? image.at(px, py)[channel] : fill);
+  }
+  return sum;
+}
+
+TEST(Transform, TurnsAndShifts) {
+  const Image image = picture(37, 29);
+  TransformOptions options;
+  options.geometry = Geometry::as_is;
+  options.crop = Crop::centre;
+  options.crop_size = {37, 29};
+  options.colours = {ColourOrder::rgb, 1.0F};
+  options.turn_fill = {200, 100, 50};
+  const double exact[][3] = {{0, 3, -2}, {90, 0, 0}, {17, 0, 0}, {-8.5, 2.25, 1.75}};
+  for (const auto& [degrees, right, down] : exact) {
+    Random random(0, 0, Purpose::transform);
+    TransformPlan plan = plan_transform(options, 37, 29, {}, random);
+    plan.turn = turn_of(degrees, right, down);
+    const std::vector<float> found = run(options, image, plan);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const int x = static_cast<int>(i / 3 % 37);
+      const int y = static_cast<int>(i / 3 / 37);
+      const auto channel = i % 3;
+      // Weights have eight bits: a level of rounding, and what 1/256 of the largest step makes.
+      ASSERT_NEAR(found[i],
+                  turned(image, degrees, right, down, options.turn_fill[channel], x, y, static_cast<int>(channel)), 2.6)
+          << degrees << " degrees, pixel " << x << "," << y;
+    }
+  }
+}
+
+TEST(Transform, TurnsWithinItsLimitsAndOnlyWhenAsked) {
+  TransformOptions options;
+  options.turn = 15;
+  options.shift = 0.1;
+  options.size = {64, 32};
+  double most_sine = 0;
+  double most_right = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    Random random(4, 0, Purpose::transform, i, 0);
+    const Turn turn = plan_transform(options, 100, 100, {}, random).turn;
+    most_sine = std::max(most_sine, std::abs(turn.sine / 65536.0));
+    most_right = std::max(most_right, std::abs(turn.right / 65536.0));
+    ASSERT_LE(std::abs(turn.down / 65536.0), 3.2001);
+  }
+  EXPECT_NEAR(most_sine, std::sin(15 * std::acos(-1.0) / 180), 0.003);
+  EXPECT_NEAR(most_right, 6.4, 0.1);
+  Random random(4, 0, Purpose::transform);
+  EXPECT_EQ(plan_transform({}, 100, 100, {}, random).turn, Turn{});
+}
+
 TEST(Transform, RefusesWhatMakesNoSense) {
   const auto error = [](TransformOptions options) {
     return error_of(ErrorCode::usage, [&] { static_cast<void>(options.output()); });
   };
   EXPECT_NE(error({.geometry = Geometry::resize_short_side}).find("differ in size"), std::string::npos);
   EXPECT_NE(error({.size = {0, 5}}).find("size is 0 x 5"), std::string::npos);
+  EXPECT_NE(error({.turn = 181}).find("turn is 181"), std::string::npos);
+  EXPECT_NE(error({.shift = -0.1}).find("shift is -0.1"), std::string::npos);
   EXPECT_NE(error({.mirror = 1.5}).find("mirror is 1.5"), std::string::npos);
   EXPECT_NE(error({.geometry = Geometry::random_resized_crop, .area = {0, 1}}).find("area"), std::string::npos);
 }

@@ -61,7 +61,8 @@ struct Pair {
   void step(float lr, float ga, float gb) {
     backend->upload(&ga, a.grad);
     backend->upload(&gb, b.grad);
-    norm = optimiser->step(lr);
+    norm = optimiser->gradient_norm();
+    optimiser->step(lr);
   }
   float value(const Parameter& p) const {
     float v = 0;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "data/loader.h"
+#include "engine/thread_pool.h"
+#include "models/network.h"
+#include "retrieval/ranking.h"
+
+namespace gle {
+
+struct EvaluationOptions {
+  data::TransformOptions transform = {};
+  data::DecodeOptions decode = {};
+  int64_t batch = 64;
+  int workers = 2;
+  int threads = 0;
+  std::vector<int64_t> ks = {1};
+};
+
+// Embeddings of some items of a data set, in their order; rows x dimensions in host memory.
+struct EmbeddedItems {
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  int64_t dimensions = 0;
+};
+
+// Ranks a data set's queries against its gallery by the embeddings of a network.
+class Evaluator {
+ public:
+  Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data, const EvaluationOptions& options);
+
+  // Asked between batches; true ends the work with nothing to show for it.
+  using Stop = std::function<bool()>;
+  // Nothing if `stop` said so.
+  std::optional<RankingMetrics> run(Network& network, const Stop& stop);
+  std::optional<EmbeddedItems> embed(Network& network, std::span<const uint32_t> items, const Stop& stop);
+
+ private:
+  Backend& backend_;
+  std::shared_ptr<const data::Dataset> data_;
+  EvaluationOptions options_;
+  ThreadPool pool_;
+};
+
+}  // namespace gle

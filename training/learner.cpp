@@ -1,0 +1,140 @@
+#include "training/learner.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+#include "layers/elementwise.h"
+#include "losses/cross_entropy.h"
+#include "training/recipe.h"
+
+namespace gle {
+
+bool StepResult::finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
+
+Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes)
+    : backend_(backend),
+      config_(config),
+      classes_(classes),
+      network_(backend, network_options(config, classes)),
+      optimiser_(backend, network_.parameters(), optimiser_options(config, config.phase1)),
+      tape_(backend),
+      settings_(loss_settings(config)),
+      chosen_(&loss_named(config.phase1.loss)) {
+  if (config.run.on_nonfinite == "skip") {
+    state_before_ = backend.new_tensor("running statistics", network_.parameters().state_values().shape());
+  }
+}
+
+void Learner::begin_phase(const PhaseConfig& phase, Moments moments) {
+  chosen_ = &loss_named(phase.loss);
+  optimiser_.restart(optimiser_options(config_, phase), moments == Moments::keep);
+}
+
+Var Learner::images_on_device(const Tensor& images) {
+  if (images.device() == backend_.device()) {
+    return Var(images);
+  }
+  Tensor copy = backend_.new_tensor("images", images.shape());
+  backend_.upload(images.data(), copy);
+  return Var(std::move(copy));
+}
+
+Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
+  group_ = plain_ = Tensor();
+  if (chosen_->name == "group_loss" && settings_.group.cross_entropy_weight != 0) {
+    // The two terms apart, so that both can be shown.
+    GroupLossOptions options = settings_.group;
+    options.cross_entropy_weight = 0;
+    batch_.set(ctx, labels, classes_, options);
+    const Var group = group_loss(ctx, out.embedding, out.logits, batch_, options);
+    const Var plain = cross_entropy(ctx, out.logits, batch_.labels(), settings_.group.smoothing);
+    group_ = group.value();
+    plain_ = plain.value();
+    return gle::add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
+  }
+  const Var proxies = chosen_->needs_proxies ? ctx.parameter(*network_.classifier()->weight) : Var();
+  return chosen_->run(ctx, settings_, {out.embedding, out.logits, proxies, labels, classes_}, batch_);
+}
+
+void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
+  if (!under_way_) {
+    network_.parameters().clear_gradients();
+    if (state_before_) {
+      backend_.scale(1.0F, network_.parameters().state_values(), {state_before_});
+    }
+    sum_ = {};
+    under_way_ = true;
+  }
+  tape_.clear();
+  Context ctx{.backend = backend_,
+              .tape = &tape_,
+              .mode = Mode::training,
+              .seed = static_cast<uint64_t>(config_.run.seed),
+              .step = number};
+  const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+  const Var all = loss(ctx, out, labels);
+  const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
+  tape_.backward(parts == 1 ? all : scale(ctx, all, share));
+  const auto value_of = [&](const Tensor& number_tensor) {
+    float value = 0;
+    if (number_tensor) {
+      backend_.download(number_tensor, &value);
+    }
+    return static_cast<double>(value) / static_cast<double>(parts);
+  };
+  sum_.loss += value_of(all.value());
+  sum_.group += value_of(group_);
+  sum_.cross_entropy += value_of(plain_);
+}
+
+StepResult Learner::measure() {
+  network_.parameters().complete_gradients(backend_);
+  sum_.gradient_norm = optimiser_.gradient_norm();
+  return sum_;
+}
+
+void Learner::step(float learning_rate) {
+  optimiser_.step(learning_rate, sum_.gradient_norm);
+  under_way_ = false;
+}
+
+void Learner::skip() {
+  if (state_before_) {
+    backend_.scale(1.0F, state_before_, {network_.parameters().state_values()});
+    network_.parameters().values_changed();
+  }
+  under_way_ = false;
+}
+
+void Learner::move_statistics(const Tensor& images, float share) {
+  network_.set_norm_momentum(share);
+  Context ctx{.backend = backend_, .mode = Mode::training};
+  network_.forward(ctx, images_on_device(images));
+  network_.set_norm_momentum(static_cast<float>(config_.network.batch_norm_momentum));
+}
+
+std::string Learner::first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number) {
+  try {
+    tape_.clear();
+    network_.parameters().clear_gradients();
+    tape_.set_check_finite(true);
+    Context ctx{.backend = backend_,
+                .tape = &tape_,
+                .mode = Mode::training,
+                .seed = static_cast<uint64_t>(config_.run.seed),
+                .step = number,
+                .check_finite = true};
+    const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+    tape_.backward(loss(ctx, out, labels));
+    tape_.set_check_finite(false);
+    return "";
+  } catch (const Error& e) {
+    tape_.set_check_finite(false);
+    if (e.code() != ErrorCode::not_finite) {
+      throw;
+    }
+    return e.what();
+  }
+}
+
+}  // namespace gle

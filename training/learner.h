@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "losses/registry.h"
+#include "models/network.h"
+#include "training/config.h"
+#include "training/optimiser.h"
+
+namespace gle {
+
+struct StepResult {
+  double loss = 0;
+  double group = 0;  // its two terms, where the loss is the Group Loss
+  double cross_entropy = 0;
+  double gradient_norm = 0;
+
+  bool finite() const;
+};
+
+// A network with its loss and its optimiser: turns batches into steps. From the second step on it allocates nothing.
+class Learner {
+ public:
+  Learner(Backend& backend, const TrainingConfig& config, int64_t classes);
+
+  // Another loss and optimiser; `keep` leaves the moments and the count of steps as they are.
+  enum class Moments { keep, reset };
+  void begin_phase(const PhaseConfig& phase, Moments moments);
+
+  // Forward and backward of one of the `parts` batches whose mean gradient makes a step; `number` counts batches from
+  // the beginning of the run and chooses the random streams.
+  void add(const Tensor& images, std::span<const int32_t> labels, uint64_t number, int64_t parts);
+  // What the batches since the last step come to; nothing has moved yet.
+  StepResult measure();
+  // Moves the weights, or forgets the gradients.
+  void step(float learning_rate);
+  void skip();
+  // Runs the batch again with every op looked at: the message of the first that is not finite, or empty.
+  std::string first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number);
+
+  // A forward pass that is for the running statistics alone: they become (1 - share) old + share new.
+  void move_statistics(const Tensor& images, float share);
+
+  Network& network() { return network_; }
+  Optimiser& optimiser() { return optimiser_; }
+  Backend& backend() { return backend_; }
+
+ private:
+  Var loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
+  Var images_on_device(const Tensor& images);
+
+  Backend& backend_;
+  const TrainingConfig& config_;
+  int64_t classes_;
+  Network network_;
+  Optimiser optimiser_;
+  Tape tape_;
+  LossSettings settings_;
+  const Loss* chosen_;
+  GroupBatch batch_;
+  Tensor group_, plain_;  // terms of the batch under way
+  Tensor state_before_;   // running statistics before this step
+  StepResult sum_;
+  bool under_way_ = false;
+};
+
+}  // namespace gle

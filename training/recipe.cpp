@@ -1,0 +1,186 @@
+#include "training/recipe.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+
+namespace gle {
+
+namespace {
+
+data::Colours colours_of(const TrainingConfig& config) {
+  constexpr data::Colours kCentred{data::ColourOrder::rgb, 1.0F / 128, {1, 1, 1}, {1, 1, 1}};
+  const std::string& name = config.input.colours;
+  const std::string& network = config.network.name;
+  if (name == "bgr255" || (name == "auto" && network == "bn_inception")) {
+    return data::kBnInceptionColours;
+  }
+  if (name == "centred" || (name == "auto" && network == "inception_v3_2015")) {
+    return kCentred;
+  }
+  return data::kImageNetColours;
+}
+
+data::Size input_size(const TrainingConfig& config) {
+  return {static_cast<int>(config.input.width), static_cast<int>(config.input.height)};
+}
+
+void set_geometry(const InputConfig& input, data::TransformOptions& options) {
+  const auto side = static_cast<int>(input.resize_to);
+  if (input.resize == "short_side") {
+    require(side > 0, "input", "resize = \"short_side\" needs resize_to");
+    options.geometry = data::Geometry::resize_short_side;
+    options.short_side = side;
+  } else {
+    options.geometry = data::Geometry::resize;
+    options.size =
+        side > 0 ? data::Size{side, side} : data::Size{static_cast<int>(input.width), static_cast<int>(input.height)};
+  }
+  require(side == 0 || (side >= input.width && side >= input.height), "input", "resize_to is ", side,
+          ", smaller than the input of ", input.height, " x ", input.width);
+}
+
+}  // namespace
+
+data::TransformOptions test_transform(const TrainingConfig& config) {
+  data::TransformOptions options;
+  set_geometry(config.input, options);
+  options.colours = colours_of(config);
+  if (config.input.resize_to > 0) {
+    options.crop = data::Crop::centre;
+    options.crop_size = input_size(config);
+  }
+  return options;
+}
+
+data::TransformOptions train_transform(const TrainingConfig& config, const PhaseConfig& phase) {
+  data::TransformOptions options = test_transform(config);
+  if (!phase.augment) {
+    return options;
+  }
+  const AugmentConfig& augment = config.augment;
+  options.mirror = augment.mirror;
+  options.turn = augment.turn;
+  options.shift = augment.shift;
+  options.turn_fill.fill(static_cast<uint8_t>(augment.fill));
+  options.erase = augment.erase;
+  if (augment.geometry == "random_resized_crop") {
+    require(augment.area_low <= augment.area_high, "augment", "area_low ", augment.area_low, " is above area_high ",
+            augment.area_high);
+    require(augment.pad == 0, "augment", "pad goes with geometry = \"resize\" alone");
+    options.geometry = data::Geometry::random_resized_crop;
+    options.size = input_size(config);
+    options.area = {augment.area_low, augment.area_high};
+    options.crop = data::Crop::none;
+  } else {
+    options.pad = static_cast<int>(augment.pad);
+    if (config.input.resize_to > 0 || augment.pad > 0) {
+      options.crop = data::Crop::random;
+      options.crop_size = input_size(config);
+    }
+  }
+  return options;
+}
+
+NetworkOptions network_options(const TrainingConfig& config, int64_t classes) {
+  const NetworkConfig& network = config.network;
+  return {
+      .name = network.name,
+      .head = {.classes = classes,
+               .embedding = network.embedding,
+               .bnneck = network.bnneck,
+               .max_share = static_cast<float>(network.max_share)},
+      .norms = {.momentum = static_cast<float>(network.batch_norm_momentum), .frozen = network.batch_norm == "frozen"},
+      .recompute = network.recompute};
+}
+
+LossSettings loss_settings(const TrainingConfig& config) {
+  const GroupLossConfig& group = config.group_loss;
+  LossSettings settings;
+  settings.group.refinement = {
+      .similarity = group.similarity == "cosine" ? Similarity::cosine : Similarity::correlation,
+      .negatives = group.negatives == "shift" ? Negatives::shift : Negatives::clamp,
+      .diagonal = group.diagonal == "one" ? Diagonal::one : Diagonal::zero,
+      .temperature = static_cast<float>(group.temperature),
+      .steps = static_cast<int>(group.steps)};
+  settings.group.anchors = group.anchor_choice == "first" ? AnchorChoice::first : AnchorChoice::random;
+  settings.group.anchors_per_class = static_cast<int>(group.anchors);
+  settings.group.mean_over = group.mean_over == "all" ? MeanOver::all : MeanOver::non_anchors;
+  settings.group.columns = group.batch_classes_only ? Columns::of_batch : Columns::all;
+  settings.group.weight = static_cast<float>(group.weight);
+  settings.group.cross_entropy_weight = static_cast<float>(group.cross_entropy_weight);
+  settings.group.smoothing = static_cast<float>(config.loss.smoothing);
+  settings.smoothing = static_cast<float>(config.loss.smoothing);
+  settings.contrastive_margin = static_cast<float>(config.loss.contrastive_margin);
+  settings.triplet_margin = static_cast<float>(config.loss.triplet_margin);
+  settings.proxy_nca_length = static_cast<float>(config.loss.proxy_nca_length);
+  settings.proxy_anchor_margin = static_cast<float>(config.loss.proxy_anchor_margin);
+  settings.proxy_anchor_scale = static_cast<float>(config.loss.proxy_anchor_scale);
+  return settings;
+}
+
+OptimiserOptions optimiser_options(const TrainingConfig& config, const PhaseConfig& phase) {
+  return {.kind = optimiser_kind(phase.optimiser),
+          .beta1 = static_cast<float>(phase.beta1),
+          .beta2 = static_cast<float>(phase.beta2),
+          .eps = static_cast<float>(phase.eps),
+          .weight_decay = static_cast<float>(phase.weight_decay),
+          .nesterov = phase.nesterov,
+          .clip_norm = static_cast<float>(phase.clip_norm),
+          .average = static_cast<float>(config.evaluation.average)};
+}
+
+Schedule schedule_of(const PhaseConfig& phase, int64_t epoch_steps, int64_t total_steps) {
+  const auto steps_of = [&](double epochs) { return std::llround(epochs * static_cast<double>(epoch_steps)); };
+  Schedule schedule{.rate = static_cast<float>(phase.learning_rate),
+                    .total_steps = total_steps,
+                    .warmup_steps = steps_of(phase.warmup_epochs),
+                    .final_rate = static_cast<float>(phase.final_rate),
+                    .decay_start = std::llround(phase.decay_start * static_cast<double>(total_steps)),
+                    .drops = {},
+                    .drop_factor = static_cast<float>(phase.drop_factor)};
+  schedule.decay = phase.decay == "steps"    ? Decay::steps
+                   : phase.decay == "cosine" ? Decay::cosine
+                   : phase.decay == "linear" ? Decay::linear
+                                             : Decay::constant;
+  for (const double epoch : phase.drops) {
+    schedule.drops.push_back(steps_of(epoch));
+  }
+  check(schedule);
+  return schedule;
+}
+
+const PhaseConfig& phase_of(const TrainingConfig& config, int64_t phase) {
+  return phase == 0 ? config.phase1 : config.phase2;
+}
+
+bool is_empty(const PhaseConfig& phase) { return phase.epochs == 0 && phase.steps == 0; }
+
+int64_t batch_size(const PhaseConfig& phase) {
+  return phase.sampler == "shuffled" ? phase.batch : phase.classes * phase.samples;
+}
+
+void check(const TrainingConfig& config) {
+  require(!config.data.path.empty(), "data", "path is empty; say where the data set is: --set data.path=...");
+  require(!is_empty(config.phase1) || !is_empty(config.phase2), "phase1, phase2",
+          "there is nothing to do: epochs and steps of both are 0");
+  static_cast<void>(test_transform(config).output());
+  for (int64_t i = 0; i < kPhases; ++i) {
+    const PhaseConfig& phase = phase_of(config, i);
+    if (is_empty(phase)) {
+      continue;
+    }
+    static_cast<void>(train_transform(config, phase).output());
+    static_cast<void>(schedule_of(phase, 1, std::max<int64_t>(1, phase.steps > 0 ? phase.steps : phase.epochs)));
+    require(phase.drops.empty() || phase.decay == "steps", "phase", "drops go with decay = \"steps\" alone");
+    require(!phase.reload_best_at_drop || !phase.drops.empty(), "phase", "reload_best_at_drop needs drops");
+    require(!phase.reload_best_at_drop || config.evaluation.on != "none", "phase",
+            "reload_best_at_drop needs an evaluation to tell what is best");
+    require(!phase.reload_best_at_drop || config.evaluation.every > 0, "phase",
+            "reload_best_at_drop needs evaluation.every above 0");
+    require(phase.loss == "cross_entropy" || phase.sampler != "shuffled", "phase", phase.loss,
+            " compares pictures of a class: take sampler = \"classes\", \"chunks\" or \"hard\"");
+  }
+}
+
+}  // namespace gle

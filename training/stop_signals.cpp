@@ -1,0 +1,46 @@
+#include "training/stop_signals.h"
+
+#include <unistd.h>
+#include <csignal>
+
+namespace gle {
+
+namespace {
+
+volatile std::sig_atomic_t stop_wanted = 0;
+volatile std::sig_atomic_t checkpoint_wanted = 0;
+
+extern "C" void on_stop_signal(int signal) {
+  if (stop_wanted != 0) {
+    ::_exit(128 + signal);
+  }
+  stop_wanted = 1;
+}
+
+extern "C" void on_checkpoint_signal(int) { checkpoint_wanted = 1; }
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void watch_stop_signals() {
+  handle(SIGINT, on_stop_signal);
+  handle(SIGTERM, on_stop_signal);
+  handle(SIGUSR1, on_checkpoint_signal);
+}
+
+bool stop_signalled() { return stop_wanted != 0; }
+
+bool take_checkpoint_signal() {
+  const bool wanted = checkpoint_wanted != 0;
+  checkpoint_wanted = 0;
+  return wanted;
+}
+
+}  // namespace gle

@@ -1,0 +1,454 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "data/hold_out.h"
+#include "engine/error.h"
+#include "training/recipe.h"
+
+namespace gle {
+
+// A phase and what its length comes to.
+struct Trainer::Phase {
+  const PhaseConfig& config;
+  int64_t epoch_steps;
+  int64_t steps;
+  Schedule schedule;
+};
+
+std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config) {
+  data::DatasetOptions options{
+      .dataset = config.data.dataset,
+      .outside = config.data.allow_outside_root ? data::Outside::allow : data::Outside::refuse};
+  if (!config.data.train_classes.empty()) {
+    data::ClassRange range;
+    int end = 0;
+    const std::string& text = config.data.train_classes;
+    if (std::sscanf(text.c_str(), "%d:%d%n", &range.begin, &range.end, &end) != 2 ||
+        static_cast<size_t>(end) != text.size()) {
+      fail(ErrorCode::usage, "data.train_classes is '", text, "'; expected A:B, such as 0:100");
+    }
+    options.train_classes = range;
+  }
+  data::Dataset data = data::load_dataset(config.data.path, options);
+  if (data.train_classes < 2) {
+    fail(ErrorCode::data, config.data.path, ": ", data.train_classes, " classes to train on; at least 2 are needed");
+  }
+  if (config.evaluation.on == "held_out") {
+    data = data::hold_out(data, config.evaluation.held_out, static_cast<uint64_t>(config.run.seed));
+  }
+  if (config.evaluation.on != "none" && data.query_items().empty()) {
+    fail(ErrorCode::data, config.data.path, ": there are no test images; evaluation.on = \"held_out\" or \"none\"");
+  }
+  return std::make_shared<const data::Dataset>(std::move(data));
+}
+
+InputDescription input_description(const TrainingConfig& config) {
+  const data::TransformOptions test = test_transform(config);
+  const bool cropped = config.input.resize_to > 0;
+  const bool short_side = config.input.resize == "short_side";
+  return {.height = static_cast<int>(config.input.height),
+          .width = static_cast<int>(config.input.width),
+          .short_side = cropped && short_side ? static_cast<int>(config.input.resize_to) : 0,
+          .square = cropped && !short_side ? static_cast<int>(config.input.resize_to) : 0,
+          .bgr = test.colours.order == data::ColourOrder::bgr,
+          .scale = test.colours.scale,
+          .mean = test.colours.mean,
+          .deviation = test.colours.deviation};
+}
+
+namespace {
+
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) {
+  EvaluationOptions options{.transform = test_transform(config),
+                            .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+                            .batch = config.evaluation.batch,
+                            .workers = static_cast<int>(config.data.workers),
+                            .threads = threads,
+                            .ks = {1}};
+  for (const double k : config.evaluation.ks) {
+    if (k > 1) {
+      options.ks.push_back(std::llround(k));
+    }
+  }
+  return options;
+}
+
+data::LoaderOptions loader_options(const TrainingConfig& config, const data::TransformOptions& transform,
+                                   const std::filesystem::path& bad_images) {
+  return {.transform = transform,
+          .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+          .seed = static_cast<uint64_t>(config.run.seed),
+          .workers = static_cast<int>(config.data.workers),
+          .prefetch = static_cast<int>(config.data.prefetch),
+          .on_bad = config.data.on_bad == "error" ? data::OnBad::error : data::OnBad::quarantine,
+          .max_bad = config.data.max_bad,
+          .bad_images = bad_images,
+          .cache_bytes = static_cast<size_t>(config.data.cache_mb) << 20U};
+}
+
+data::ClassBatch class_batch(const PhaseConfig& phase) {
+  return {static_cast<int>(phase.classes), static_cast<int>(phase.samples)};
+}
+
+// The batches of an epoch; for the hard-class sampler those of plain classes, which are as many.
+data::EpochPlan plan_plainly(const PhaseConfig& phase, const data::Dataset& data, const data::ClassMembers& members,
+                             uint64_t seed, uint64_t epoch) {
+  if (phase.sampler == "shuffled") {
+    return data::plan_shuffled(data.train_items(), static_cast<int>(phase.batch), data::LastBatch::drop, seed, epoch);
+  }
+  return phase.sampler == "chunks" ? data::plan_chunks(members, class_batch(phase), seed, epoch)
+                                   : data::plan_classes(members, class_batch(phase), seed, epoch);
+}
+
+}  // namespace
+
+Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr<const data::Dataset> data,
+                 const RunFolder& folder, const TrainerOptions& options)
+    : backend_(backend),
+      config_(config),
+      data_(std::move(data)),
+      folder_(folder),
+      options_(options),
+      members_(data::train_members(*data_)),
+      learner_(backend, config_, data_->train_classes),
+      evaluator_(backend, data_, evaluation_options(config_, options.threads)) {
+  check(config_);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::start_weights() {
+  learner_.network().initialise(backend_, static_cast<uint64_t>(config_.run.seed));
+  if (!config_.network.weights.empty()) {
+    const LoadReport report = load_weights(backend_, learner_.network(), read_weights(config_.network.weights),
+                                           config_.network.strict ? Strictness::strict : Strictness::lenient);
+    if (options_.warn && !(report.complete() && report.skipped.empty())) {
+      options_.warn(config_.network.weights + ": " + report.text());
+    }
+  }
+  learner_.optimiser().restart(optimiser_options(config_, config_.phase1), false);
+}
+
+void Trainer::resume(const Checkpoint& checkpoint) {
+  state_ = checkpoint.state();
+  learner_.begin_phase(phase_of(config_, std::min<int64_t>(state_.position.phase, kPhases - 1)),
+                       Learner::Moments::reset);
+  checkpoint.restore(learner_);
+  folder_.mend_best(state_.position);
+  resumed_ = true;
+}
+
+Outcome Trainer::run() {
+  Position& at = state_.position;
+  if (!resumed_) {
+    start_weights();
+  }
+  log_ = std::make_unique<MetricsLog>(folder_.path() / "metrics.jsonl", at.step, !at.evaluation_due);
+  events_ = std::make_unique<EventFile>(folder_.path(), at.step + 1);
+  if (at.done) {
+    return {at, last_, false};
+  }
+  while (!at.done) {
+    if (!run_phase()) {
+      save();
+      return {at, last_, true};
+    }
+    ++at.phase;
+    at.epoch_of_phase = at.step_of_phase = at.since_best = 0;
+    at.done = at.phase == kPhases;
+  }
+  save();
+  return {at, last_, false};
+}
+
+Trainer::Phase Trainer::plan_phase() const {
+  const PhaseConfig& config = phase_of(config_, state_.position.phase);
+  const int64_t batches =
+      is_empty(config) ? 0
+                       : plan_plainly(config, *data_, members_, static_cast<uint64_t>(config_.run.seed), 0).batches();
+  const int64_t epoch_steps = batches / config.accumulate;
+  if (epoch_steps == 0 && !is_empty(config)) {
+    fail(ErrorCode::data, "phase ", state_.position.phase + 1, ": the ", data_->train_items().size(),
+         " training images of ", data_->train_classes, " classes make ", batches, " batches of ", batch_size(config),
+         "; a step takes ", config.accumulate);
+  }
+  const int64_t steps = config.steps > 0 ? config.steps : config.epochs * epoch_steps;
+  return {config, epoch_steps, steps, is_empty(config) ? Schedule{} : schedule_of(config, epoch_steps, steps)};
+}
+
+data::EpochPlan Trainer::plan_epoch(const Phase& phase) const {
+  const Position& at = state_.position;
+  const auto seed = static_cast<uint64_t>(config_.run.seed);
+  const auto epoch = static_cast<uint64_t>(at.epoch);
+  if (phase.config.sampler != "hard") {
+    return plan_plainly(phase.config, *data_, members_, seed, epoch);
+  }
+  const int64_t epochs = (phase.steps + phase.epoch_steps - 1) / phase.epoch_steps;
+  const double share = data::hard_class_share(static_cast<uint64_t>(at.epoch_of_phase), static_cast<uint64_t>(epochs));
+  return data::plan_hard_classes(members_, class_batch(phase.config), state_.class_distances, share, seed, epoch);
+}
+
+bool Trainer::run_phase() {
+  Position& at = state_.position;
+  const Phase phase = plan_phase();
+  if (is_empty(phase.config)) {
+    return true;
+  }
+  const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
+  const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
+  learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
+  loader_ = std::make_unique<data::Loader>(
+      data_, loader_options(config_, train_transform(config_, phase.config), folder_.path() / "bad_images.csv"));
+  const auto over = [&] {
+    const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
+    return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
+  };
+  while (!over()) {
+    if (!(at.evaluation_due ? evaluate(phase) : run_epoch(phase))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Trainer::run_epoch(const Phase& phase) {
+  Position& at = state_.position;
+  if (at.batch_of_epoch == 0 && !prepare_epoch(phase)) {
+    return false;
+  }
+  loader_->start(plan_epoch(phase), static_cast<uint64_t>(at.epoch), at.batch_of_epoch);
+  Batches batches;
+  while (at.step_of_phase < phase.steps && take_batches(phase, batches)) {
+    one_step(phase, batches);
+    const bool epoch_over = at.batch_of_epoch / phase.config.accumulate >= phase.epoch_steps;
+    if (epoch_over || at.step_of_phase >= phase.steps) {
+      break;
+    }
+    if (interrupted()) {
+      return false;
+    }
+    if (config_.run.checkpoint_steps > 0 && at.step % config_.run.checkpoint_steps == 0) {
+      save();
+    }
+  }
+  ++at.epoch;
+  ++at.epoch_of_phase;
+  at.batch_of_epoch = 0;
+  const int64_t every = config_.evaluation.every;
+  const bool last_of_run = at.step_of_phase >= phase.steps && (at.phase + 1 == kPhases || is_empty(config_.phase2));
+  at.evaluation_due = config_.evaluation.on != "none" && (last_of_run || (every > 0 && at.epoch_of_phase % every == 0));
+  if (interrupted()) {
+    return false;
+  }
+  const int64_t epochs = config_.run.checkpoint_epochs;
+  if (!at.evaluation_due && epochs > 0 && at.epoch % epochs == 0) {
+    save();
+  }
+  return true;
+}
+
+bool Trainer::take_batches(const Phase& phase, Batches& batches) {
+  batches.resize(static_cast<size_t>(phase.config.accumulate));
+  for (data::Batch& batch : batches) {
+    if (!loader_->next(batch)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Trainer::one_step(const Phase& phase, const Batches& batches) {
+  Position& at = state_.position;
+  StepReport report;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    learner_.add(batches[i].images, batches[i].labels, static_cast<uint64_t>(at.batches) + i, phase.config.accumulate);
+    report.images += static_cast<int64_t>(batches[i].items.size());
+  }
+  report.result = learner_.measure();
+  report.learning_rate = learning_rate(phase.schedule, at.step_of_phase);
+  if (report.result.finite()) {
+    learner_.step(report.learning_rate);
+  } else {
+    handle_not_finite(batches, report.result);
+  }
+  ++at.step;
+  ++at.step_of_phase;
+  at.batch_of_epoch += static_cast<int64_t>(batches.size());
+  at.batches += static_cast<int64_t>(batches.size());
+  report.position = at;
+  report.total_steps = at.step - at.step_of_phase + phase.steps;
+  log_step(phase, report);
+}
+
+void Trainer::log_step(const Phase& phase, const StepReport& report) {
+  const Position& at = report.position;
+  if (options_.on_step) {
+    options_.on_step(report);
+  }
+  if (at.step % config_.run.log_every != 0 && at.step_of_phase != 1) {
+    return;
+  }
+  std::vector<std::pair<std::string, double>> numbers = {{"phase", static_cast<double>(at.phase + 1)},
+                                                         {"epoch", static_cast<double>(at.epoch)},
+                                                         {"loss", report.result.loss}};
+  if (phase.config.loss == "group_loss") {
+    numbers.emplace_back("group_loss", report.result.group);
+    numbers.emplace_back("cross_entropy", report.result.cross_entropy);
+  }
+  numbers.emplace_back("gradient_norm", report.result.gradient_norm);
+  numbers.emplace_back("learning_rate", report.learning_rate);
+  log_->add(at.step, LogKind::training, numbers);
+  events_->add(at.step, numbers);
+}
+
+void Trainer::handle_not_finite(const Batches& batches, const StepResult& result) {
+  Position& at = state_.position;
+  std::string first;
+  std::string files;
+  std::string shown;
+  size_t count = 0;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (first.empty()) {
+      first = learner_.first_not_finite(batches[i].images, batches[i].labels, static_cast<uint64_t>(at.batches) + i);
+    }
+    for (const uint32_t item : batches[i].items) {
+      const std::string name = data_->name_of(data_->items[item]);
+      files += (files.empty() ? "" : ",\n    ") + json_text(name);
+      shown += count++ < 3 ? (shown.empty() ? "" : ", ") + name : std::string();
+    }
+  }
+  const std::string folder = "nonfinite/step_" + std::to_string(at.step + 1);
+  std::filesystem::create_directories(folder_.path() / folder);
+  folder_.write_text(folder + "/batch.json",
+                     "{\n  \"step\": " + std::to_string(at.step + 1) + ",\n  \"loss\": " + json_number(result.loss) +
+                         ",\n  \"first\": " + json_text(first) + ",\n  \"files\": [\n    " + files + "\n  ]\n}\n");
+  const std::string what =
+      "step " + std::to_string(at.step + 1) + ": the " + (std::isfinite(result.loss) ? "gradient" : "loss") +
+      " is not finite; first: " + (first.empty() ? "nothing in a second run of the batch" : first) +
+      "; the batch: " + shown + " ... (all in " + (folder_.path() / folder / "batch.json").string() + ")";
+  if (config_.run.on_nonfinite == "stop" || at.skipped >= config_.run.nonfinite_budget) {
+    fail(ErrorCode::not_finite, what,
+         at.skipped > 0 ? "; the budget of " + std::to_string(config_.run.nonfinite_budget) + " skipped steps is spent"
+                        : "; a lower learning rate or clip_norm may help");
+  }
+  ++at.skipped;
+  learner_.skip();
+  if (options_.warn) {
+    options_.warn(what + "; the step is left out");
+  }
+}
+
+bool Trainer::prepare_epoch(const Phase& phase) {
+  const Position& at = state_.position;
+  const std::vector<double>& drops = phase.config.drops;
+  const bool drop = std::count(drops.begin(), drops.end(), static_cast<double>(at.epoch_of_phase)) > 0;
+  if (drop && phase.config.reload_best_at_drop && at.best_step >= 0) {
+    const Checkpoint best(folder_.best());
+    if (best.state().position.step != at.best_step && options_.warn) {
+      options_.warn(folder_.best().string() + ": of step " + std::to_string(best.state().position.step) +
+                    ", expected " + std::to_string(at.best_step));
+    }
+    best.restore_weights(learner_);
+  }
+  if (phase.config.sampler == "hard" && at.epoch_of_phase % phase.config.hard_refresh == 0) {
+    return refresh_distances();
+  }
+  return true;
+}
+
+bool Trainer::refresh_distances() {
+  const auto embedded = evaluator_.embed(learner_.network(), data_->train_items(), [this] { return stop_requested(); });
+  if (!embedded) {
+    return false;
+  }
+  state_.class_distances =
+      data::class_distances(embedded->values, embedded->dimensions, embedded->labels, data_->train_classes);
+  return true;
+}
+
+bool Trainer::reestimate(const Phase& phase) {
+  data::Loader loader(data_, loader_options(config_, train_transform(config_, phase.config), {}));
+  // Of a number that no training epoch has, so that the pictures are none that were just trained on.
+  constexpr uint64_t kEpoch = 0xFFFFFFFF;
+  loader.start(plan_plainly(phase.config, *data_, members_, static_cast<uint64_t>(config_.run.seed), kEpoch), kEpoch);
+  data::Batch batch;
+  for (int64_t i = 0; i < config_.network.reestimate_batches && loader.next(batch); ++i) {
+    if (stop_requested()) {
+      return false;
+    }
+    learner_.move_statistics(batch.images, 1.0F / static_cast<float>(i + 1));
+  }
+  return true;
+}
+
+bool Trainer::evaluate(const Phase& phase) {
+  Position& at = state_.position;
+  const auto stop = [this] { return stop_requested(); };
+  std::optional<RankingMetrics> metrics;
+  {
+    const AveragedWeights averaged(learner_.optimiser());
+    if (config_.network.batch_norm == "reestimated" && !reestimate(phase)) {
+      return false;
+    }
+    metrics = evaluator_.run(learner_.network(), stop);
+  }
+  if (!metrics) {
+    return false;
+  }
+  at.evaluation_due = false;
+  const double value = config_.evaluation.metric == "mAP" ? metrics->map : metrics->recall[0];
+  const bool better = value > at.best;
+  at.since_best = better ? 0 : at.since_best + 1;
+  if (better) {
+    at.best = value;
+    at.best_step = at.step;
+  }
+  std::vector<std::pair<std::string, double>> numbers = {{"epoch", static_cast<double>(at.epoch)}};
+  for (size_t i = 0; i < metrics->ks.size(); ++i) {
+    numbers.emplace_back("R@" + std::to_string(metrics->ks[i]), metrics->recall[i]);
+  }
+  numbers.emplace_back("mAP", metrics->map);
+  numbers.emplace_back("mAP@R", metrics->map_at_r);
+  log_->add(at.step, LogKind::evaluation, numbers);
+  events_->add(at.step, numbers);
+  last_ = metrics;
+  if (options_.on_evaluation) {
+    options_.on_evaluation({at, *metrics, better});
+  }
+  const bool ends = at.step_of_phase >= phase.steps && (at.phase + 1 == kPhases || is_empty(config_.phase2));
+  if (!ends && (better || config_.run.checkpoint_epochs > 0)) {
+    save();
+  }
+  return !interrupted();
+}
+
+void Trainer::save() {
+  log_->sync();
+  events_->flush();
+  try {
+    folder_.keep_checkpoint(state_.position, config_.run.keep_last, [&](const std::filesystem::path& path) {
+      save_checkpoint(path, learner_, input_description(config_), toml_of(config_, Comments::none), state_);
+    });
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::io || config_.run.on_save_error == "stop") {
+      throw;
+    }
+    if (options_.warn) {
+      options_.warn(std::string(e.what()) + "; the run goes on without this checkpoint");
+    }
+  }
+}
+
+bool Trainer::stop_requested() const { return options_.stop && options_.stop(); }
+
+bool Trainer::interrupted() {
+  if (options_.checkpoint && options_.checkpoint()) {
+    save();
+  }
+  return stop_requested();
+}
+
+}  // namespace gle

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/loader.h"
+#include "training/checkpoint.h"
+#include "training/config.h"
+#include "training/evaluation.h"
+#include "training/event_file.h"
+#include "training/learner.h"
+#include "training/metrics_log.h"
+#include "training/run_folder.h"
+#include "training/schedule.h"
+
+namespace gle {
+
+struct StepReport {
+  Position position;
+  int64_t total_steps = 0;  // of the run, as far as is known
+  int64_t images = 0;       // of this step
+  float learning_rate = 0;
+  StepResult result;
+};
+
+struct EvaluationReport {
+  Position position;
+  RankingMetrics metrics;
+  bool best = false;
+};
+
+struct TrainerOptions {
+  int threads = 0;
+  // Asked between steps: to write a checkpoint and leave; to write one and go on (each true is one request).
+  std::function<bool()> stop = {};
+  std::function<bool()> checkpoint = {};
+  std::function<void(const StepReport&)> on_step = {};
+  std::function<void(const EvaluationReport&)> on_evaluation = {};
+  std::function<void(const std::string&)> warn = {};
+};
+
+struct Outcome {
+  Position position;
+  std::optional<RankingMetrics> last;  // of the last evaluation in this process
+  bool stopped = false;                // by request; a checkpoint is written
+};
+
+// The data of a run: what the data set's reader gives, with classes held out if the config says so.
+std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
+InputDescription input_description(const TrainingConfig& config);
+
+// Runs the phases of a config in a run folder, from the beginning or from a checkpoint. What it computes is a function
+// of config, data and the starting weights: not of threads, workers, or where it was interrupted.
+class Trainer {
+ public:
+  Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr<const data::Dataset> data,
+          const RunFolder& folder, const TrainerOptions& options);
+  ~Trainer();
+
+  // Throws ErrorCode::weights if the checkpoint is of another network, ErrorCode::usage if keys differ that must not.
+  void resume(const Checkpoint& checkpoint);
+  Outcome run();
+
+  Learner& learner() { return learner_; }
+  const Position& position() const { return state_.position; }
+
+ private:
+  struct Phase;
+  // Batches that have been taken for one step.
+  using Batches = std::vector<data::Batch>;
+
+  void start_weights();
+  Phase plan_phase() const;
+  data::EpochPlan plan_epoch(const Phase& phase) const;
+  bool run_phase();
+  bool run_epoch(const Phase& phase);
+  bool take_batches(const Phase& phase, Batches& batches);
+  void one_step(const Phase& phase, const Batches& batches);
+  void handle_not_finite(const Batches& batches, const StepResult& result);
+  void log_step(const Phase& phase, const StepReport& report);
+  bool evaluate(const Phase& phase);
+  bool prepare_epoch(const Phase& phase);
+  bool refresh_distances();
+  bool reestimate(const Phase& phase);
+  void save();
+  // Answers requests; true: stop now.
+  bool interrupted();
+  bool stop_requested() const;
+
+  Backend& backend_;
+  const TrainingConfig config_;
+  std::shared_ptr<const data::Dataset> data_;
+  const RunFolder& folder_;
+  TrainerOptions options_;
+  data::ClassMembers members_;
+  Learner learner_;
+  Evaluator evaluator_;
+  RunState state_;
+  bool resumed_ = false;
+  std::unique_ptr<data::Loader> loader_;  // of the phase
+  std::unique_ptr<MetricsLog> log_;
+  std::unique_ptr<EventFile> events_;
+  std::optional<RankingMetrics> last_;
+};
+
+}  // namespace gle
