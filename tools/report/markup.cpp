@@ -3,7 +3,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <vector>
+
+#include "engine/error.h"
 
 namespace gle::report {
 
@@ -123,6 +124,13 @@ Markup& Markup::operator<<(double value) {
   return *this;
 }
 
+Markup& Markup::data(std::string_view id, const std::string& json) {
+  invariant(json.find('<') == json.npos, "a < in data for the page");
+  *this << "<script type=\"application/json\" id=\"" << id << "\">";
+  html_ += json;
+  return *this << "</script>";
+}
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -144,7 +152,10 @@ std::string number_text(double value) {
     return "not finite";
   }
   const double size = std::abs(value);
-  return size != 0 && (size < 1e-4 || size >= 1e7) ? formatted("%.3g", value) : formatted("%.4g", value);
+  if (size >= 1e7 || (size != 0 && size < 1e-4)) {
+    return formatted("%.3g", value);
+  }
+  return formatted(size >= 1000 ? "%.0f" : "%.4g", value);
 }
 
 std::string percent_text(double share) { return formatted("%.1f", share * 100); }

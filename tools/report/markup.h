@@ -8,7 +8,7 @@
 namespace gle::report {
 
 // HTML under way. Literals of the program go in as they are; every other text is escaped, so that no name of a file or
-// a class can become part of the markup, inside or outside of an attribute's quotes.
+// a class can become part of the markup, in text or in an attribute with quotes around it.
 class Markup {
  public:
   template <size_t N>
@@ -34,6 +34,9 @@ class Markup {
   Markup& operator<<(bool) = delete;
   // With at most two digits behind the point: coordinates.
   Markup& operator<<(double value);
+
+  // Data for the page's script. The numbers are ours and the texts went through json_text(): no < can end the element.
+  Markup& data(std::string_view id, const std::string& json);
 
   const std::string& html() const { return html_; }
   bool empty() const { return html_.empty(); }
