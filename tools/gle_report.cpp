@@ -64,7 +64,9 @@ int main(int argc, char** argv) {
                   "gle-report runs/demo --out report.html");
   Arguments arguments;
   CLI::App& app = program.options();
-  app.add_option("RUN", arguments.runs, "folder of a run; several are laid over each other")->required();
+  app.add_option("RUN", arguments.runs, "folder of a run; several are laid over each other")
+      ->required()
+      ->default_str("");
   app.add_option("--out", arguments.out, "the page to write; default: report.html in the first run's folder")
       ->option_text("FILE");
   app.add_option("--data", arguments.data, "the data set, if it is no longer where the run had it")

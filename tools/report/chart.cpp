@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kWidth = 440;
 constexpr double kHeight = 250;
-constexpr double kLeft = 50;
+constexpr double kLeft = 54;
 constexpr double kRight = 12;
 constexpr double kTop = 10;
 constexpr double kBottom = 38;
@@ -43,7 +43,7 @@ Axis axis_of(double low, double high, int wanted, bool stretch) {
     axis.high = std::ceil(high / step - 1e-9) * step;
   }
   for (double index = std::ceil(axis.low / step - 1e-9); index * step <= axis.high + step * 1e-9; ++index) {
-    axis.ticks.push_back(index * step);
+    axis.ticks.push_back(index * step + 0.0);  // no -0
   }
   return axis;
 }

@@ -42,6 +42,14 @@ Markup chart(const std::vector<Run>& runs, const Wanted& wanted, bool evaluated)
       std::move(series));
 }
 
+// R@1, R@2, R@10, then the others.
+void order(std::vector<std::string>& metrics) {
+  std::stable_sort(metrics.begin(), metrics.end(), [](const std::string& a, const std::string& b) {
+    const bool ranks = a.starts_with("R@") && b.starts_with("R@");
+    return ranks ? a.size() < b.size() : a.starts_with("R@") && !b.starts_with("R@");
+  });
+}
+
 std::string best_text(const Run& run, const std::string& metric) {
   const auto best = run.best(metric);
   return best ? percent_text(best->y) : "";
@@ -59,11 +67,7 @@ Markup results_section(const Report& report) {
     }
   }
   std::vector<std::string> columns(metrics.begin(), metrics.end());
-  // R@10 behind R@2.
-  std::stable_sort(columns.begin(), columns.end(), [](const std::string& a, const std::string& b) {
-    const bool ranks = a.starts_with("R@") && b.starts_with("R@");
-    return ranks ? a.size() < b.size() : a.starts_with("R@") && !b.starts_with("R@");
-  });
+  order(columns);
   Markup html;
   html << "<section id=results><h2>Runs</h2><div class=scroll><table><thead><tr><th>run</th><th>steps</th>";
   for (const std::string& column : columns) {
@@ -128,15 +132,18 @@ Markup ablation_section(const Report& report) {
     }
     any = true;
     std::vector<std::string> columns;
-    std::vector<Bar> bars;
     for (const Strategy& strategy : run.strategies) {
       for (const auto& [name, value] : strategy.metrics) {
         if (std::find(columns.begin(), columns.end(), name) == columns.end()) {
           columns.push_back(name);
         }
       }
-      if (!strategy.metrics.empty()) {
-        bars.push_back({strategy.name, strategy.metrics.front().second, 0});
+    }
+    order(columns);
+    std::vector<Bar> bars;
+    for (const Strategy& strategy : run.strategies) {
+      if (const auto* share = columns.empty() ? nullptr : strategy.find(columns.front())) {
+        bars.push_back({strategy.name, *share, 0});
       }
     }
     if (report.runs.size() > 1) {
@@ -150,10 +157,8 @@ Markup ablation_section(const Report& report) {
     for (const Strategy& strategy : run.strategies) {
       html << "<tr><th><bdi>" << strategy.name << "</bdi></th>";
       for (const std::string& column : columns) {
-        const auto found = std::find_if(strategy.metrics.begin(), strategy.metrics.end(),
-                                        [&](const auto& metric) { return metric.first == column; });
-        html << "<td class=number>" << (found == strategy.metrics.end() ? std::string() : percent_text(found->second))
-             << "</td>";
+        const double* share = strategy.find(column);
+        html << "<td class=number>" << (share ? percent_text(*share) : std::string()) << "</td>";
       }
       html << "</tr>";
     }
@@ -161,7 +166,8 @@ Markup ablation_section(const Report& report) {
          << "</div>";
   }
   if (!any) {
-    html << "<p class=absent>No ablation: it is drawn from eval.json in the run, which gle-eval writes.</p>";
+    html << "<p class=absent>No ablation: it is drawn from eval.json in the run, which gle-eval writes: --strategies "
+            "all --json RUN/eval.json.</p>";
   }
   html << "</section>";
   return html;

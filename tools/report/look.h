@@ -15,7 +15,7 @@ namespace gle::report {
 struct LookOptions {
   int queries = 16;       // rows of the grids
   int neighbours = 8;     // pictures in a row beside the query
-  int64_t images = 2000;  // that are embedded, searched and mapped: whole classes until there are so many
+  int64_t images = 2500;  // that are embedded, searched and mapped: whole classes until there are so many
   int batch = 32;
   int workers = 1;
   data::DecodeOptions decode = {};

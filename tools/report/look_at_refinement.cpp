@@ -132,6 +132,16 @@ Var rows_on_device(Backend& backend, const std::vector<float>& values, int64_t c
   return Var(std::move(tensor));
 }
 
+// Where a name is in the list, at whose end it is put if it is new.
+int32_t place_of(std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  const auto place = static_cast<int32_t>(found - names.begin());
+  if (found == names.end()) {
+    names.push_back(name);
+  }
+  return place;
+}
+
 }  // namespace
 
 Refinement look_at_refinement(Backend& backend, const EmbeddingModel& model,
@@ -172,23 +182,26 @@ Refinement look_at_refinement(Backend& backend, const EmbeddingModel& model,
   result.anchors.assign(batch.anchors().begin(), batch.anchors().end());
   result.similarities = std::move(details.similarities);
   result.functional = std::move(details.functional);
-  const bool only_of_batch = group.columns == Columns::of_batch;
+  result.label_names = result.class_names;
+  const auto refined = batch.refined_classes();
+  const auto class_of = [&](size_t column) {
+    return group.columns == Columns::of_batch ? refined[column] : static_cast<int32_t>(column);
+  };
   for (const std::vector<float>& x : details.iterates) {
     const size_t columns = x.size() / rows.size();
-    std::vector<float> shares;
+    std::vector<float> shares(rows.size() * (classes.size() + 1), 0);
+    std::vector<int32_t> taken_for;
     for (size_t i = 0; i < rows.size(); ++i) {
-      float rest = 1;
-      for (const int32_t label : classes) {
-        const auto refined = batch.refined_classes();
-        const auto column =
-            only_of_batch ? static_cast<size_t>(std::find(refined.begin(), refined.end(), label) - refined.begin())
-                          : static_cast<size_t>(label);
-        shares.push_back(x[i * columns + column]);
-        rest -= shares.back();
+      const float* row = x.data() + i * columns;
+      for (size_t column = 0; column < columns; ++column) {
+        const auto place = std::find(classes.begin(), classes.end(), class_of(column)) - classes.begin();
+        shares[i * (classes.size() + 1) + static_cast<size_t>(place)] += row[column];
       }
-      shares.push_back(std::max(0.0F, rest));
+      const auto most = static_cast<size_t>(std::max_element(row, row + columns) - row);
+      taken_for.push_back(place_of(result.label_names, data->class_names[static_cast<size_t>(class_of(most))]));
     }
     result.iterates.push_back(std::move(shares));
+    result.labels.push_back(std::move(taken_for));
   }
   result.sheet = Thumbnails(*data, options.decode).sheet(items, kSide);
   return result;

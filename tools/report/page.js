@@ -173,11 +173,8 @@
     const count = refine.truth.length;
     const classes = refine.classNames.length;
     const columns = classes + 1;
-    const labelOf = (t, i) => {
-      const row = refine.x[t].rows.slice(i * columns, (i + 1) * columns);
-      return row.indexOf(Math.max(...row));
-    };
-    const nameOf = (k) => k < classes ? refine.classNames[k] : "another class";
+    const labelOf = (t, i) => refine.labels[t].rows[i];
+    const shortened = (name) => name.length > 18 ? `${name.slice(0, 5)}\u2026${name.slice(-11)}` : name;
     const cell = 18;
     const xCanvas = find("refine-x"), wCanvas = find("refine-w");
     const prepare = (canvas, width, height) => {
@@ -191,18 +188,17 @@
       context.textBaseline = "middle";
       return context;
     };
-    const heads = 62, wide = 30, rowsAt = 2 * cell + 26;
+    const heads = 84, wide = 30, rowsAt = cell + 54;
     const drawX = () => {
       const t = Number(slider.value);
-      const context = prepare(xCanvas, rowsAt + columns * wide + 120, heads + count * cell + 4);
+      const context = prepare(xCanvas, rowsAt + columns * wide + 190, heads + count * cell + 4);
       const ink = colour("--ink"), soft = colour("--soft"), heat = colour("--heat");
       for (let k = 0; k < columns; ++k) {
         context.save();
         context.translate(rowsAt + (k + 0.5) * wide, heads - 6);
         context.rotate(-0.7);
         context.fillStyle = k < classes ? classColour(k, true) : soft;
-        const name = nameOf(k);
-        context.fillText(name.length > 14 ? name.slice(0, 13) + "\u2026" : name, 0, 0);
+        context.fillText(k < classes ? shortened(refine.classNames[k]) : "all others", 0, 0);
         context.restore();
       }
       for (let i = 0; i < count; ++i) {
@@ -233,7 +229,7 @@
         const right = label === refine.truth[i];
         const changed = t > 0 && label !== labelOf(t - 1, i);
         context.fillStyle = colour(right ? "--good" : "--bad");
-        context.fillText((right ? "\u2713" : "\u2717 " + nameOf(label)) + (changed ? "  \u2190 changed" : ""),
+        context.fillText((right ? "\u2713" : "\u2717 " + shortened(refine.labelNames[label])) + (changed ? "  \u2190 changed" : ""),
           rowsAt + columns * wide + 6, y + cell / 2 + 1);
       }
       let right = 0, changed = 0;

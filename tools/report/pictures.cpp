@@ -9,10 +9,30 @@ namespace gle::report {
 
 namespace {
 
+// The middle is left out: many names begin alike.
+std::string shortened(const std::string& label) {
+  constexpr size_t kMost = 22;
+  constexpr size_t kEnd = 12;
+  const auto is_inside = [&](size_t at) {
+    return at < label.size() && (static_cast<uint8_t>(label[at]) & 0xC0U) == 0x80;
+  };
+  if (label.size() <= kMost) {
+    return label;
+  }
+  size_t head = kMost - kEnd - 1;
+  size_t tail = label.size() - kEnd;
+  for (; head > 0 && is_inside(head); --head) {
+  }
+  for (; is_inside(tail); ++tail) {
+  }
+  return label.substr(0, head) + "\u2026" + label.substr(tail);
+}
+
 void picture(Markup& html, const Shown& shown, const std::string& frame) {
   html << "<figure class=\"" << frame << "\"><img loading=lazy alt=\"" << shown.name << "\" title=\"" << shown.name
        << "\" width=" << shown.picture.width << " height=" << shown.picture.height << " src=\""
-       << data_address(shown.picture) << "\"><figcaption><bdi>" << shown.label << "</bdi></figcaption></figure>";
+       << data_address(shown.picture) << "\"><figcaption title=\"" << shown.label << "\"><bdi>"
+       << shortened(shown.label) << "</bdi></figcaption></figure>";
 }
 
 void rows(Markup& html, const std::vector<Retrieval::Row>& list) {
@@ -81,16 +101,6 @@ std::vector<int> screen_positions(const std::vector<float>& positions) {
     result.push_back(static_cast<int>(std::lround(((positions[i] - middle) / span + 0.5F) * 9999)));
   }
   return result;
-}
-
-int64_t right_labels(const Refinement& refinement, const std::vector<float>& x) {
-  const auto columns = static_cast<size_t>(refinement.classes + 1);
-  int64_t right = 0;
-  for (size_t i = 0; i < refinement.truth.size(); ++i) {
-    const auto row = x.begin() + static_cast<std::ptrdiff_t>(i * columns);
-    right += std::max_element(row, row + static_cast<std::ptrdiff_t>(columns)) - row == refinement.truth[i] ? 1 : 0;
-  }
-  return right;
 }
 
 }  // namespace
@@ -176,6 +186,7 @@ Markup refinement_section(const Report& report) {
   sheet(html, "refine-sheet", refinement.sheet);
   Lists lists;
   lists.add_texts("classNames", refinement.class_names);
+  lists.add_texts("labelNames", refinement.label_names);
   lists.add_integers("truth", refinement.truth);
   lists.add_integers("anchors", refinement.anchors);
   lists.add_integers("w", thousandths(refinement.similarities));
@@ -184,20 +195,28 @@ Markup refinement_section(const Report& report) {
     one.add_integers("rows", thousandths(x));
     return one.done();
   });
+  lists.add("labels", refinement.labels, [](const std::vector<int32_t>& labels) {
+    Lists one;
+    one.add_integers("rows", labels);
+    return one.done();
+  });
   lists.add("functional", refinement.functional, [](double value) { return number_text(value); });
   html.data("refine-data", lists.done());
   Curve right;
   Curve functional;
   for (size_t t = 0; t < refinement.iterates.size(); ++t) {
     const auto at = static_cast<double>(t);
-    right.push_back({at, static_cast<double>(right_labels(refinement, refinement.iterates[t])) /
-                             static_cast<double>(refinement.samples)});
+    int64_t count = 0;
+    for (size_t i = 0; i < refinement.truth.size(); ++i) {
+      count += refinement.labels[t][i] == refinement.truth[i] ? 1 : 0;
+    }
+    right.push_back({at, static_cast<double>(count) / static_cast<double>(refinement.samples)});
     functional.push_back({at, refinement.functional[t]});
   }
   html << "<div class=charts>"
        << line_chart({.title = "Right labels, %", .x_label = "step of the refinement", .percent = true},
                      {{.name = "right", .points = right, .marks = true}})
-       << line_chart({.title = "F(X) = sum of w_ij <x_i, x_j>, which never falls", .x_label = "step of the refinement"},
+       << line_chart({.title = "F(X), which never falls", .x_label = "step of the refinement"},
                      {{.name = "F", .points = functional, .colour = 1, .marks = true}})
        << "</div></section>";
   return html;

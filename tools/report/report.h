@@ -59,7 +59,10 @@ struct Refinement {
   std::vector<float> similarities;           // W [samples, samples]
   std::vector<std::vector<float>> iterates;  // X_0, X_1, ... [samples, classes + 1], the last column all other classes
   std::vector<double> functional;            // F of each iterate
-  int steps = 0;                             // T of the run
+  // What every sample is taken for in each iterate: index into label_names, which begins with class_names.
+  std::vector<std::vector<int32_t>> labels;
+  std::vector<std::string> label_names;
+  int steps = 0;  // T of the run
   Sheet sheet;
 };
 

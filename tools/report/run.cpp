@@ -58,6 +58,12 @@ Number number_at(std::string_view bytes, size_t at) {
 
 }  // namespace
 
+const double* Strategy::find(const std::string& metric) const {
+  const auto found =
+      std::find_if(metrics.begin(), metrics.end(), [&](const auto& each) { return each.first == metric; });
+  return found == metrics.end() ? nullptr : &found->second;
+}
+
 std::optional<Point> Run::best(const std::string& metric) const {
   const auto curve = evaluation.find(metric);
   if (curve == evaluation.end() || curve->second.empty()) {
@@ -107,34 +113,17 @@ void read_metrics(Run& run, std::string_view text) {
   }
 }
 
-// {"strategies": [{"name": "L", "R@1": 0.6, ...}, ...]}, where the numbers may also be in "metrics".
+// As gle-eval --json writes it: {"rows": [{"strategies": "L", "R@1": 0.6, ...}, ...], ...}
 void read_strategies(Run& run, std::string_view text) {
   const Json file = parsed(text);
-  const Json* rows = nullptr;
-  for (const char* key : {"strategies", "ablation", "rows"}) {
-    if (file.is_object() && file.contains(key) && file[key].is_array()) {
-      rows = &file[key];
-      break;
-    }
-  }
-  if (!rows) {
-    if (file.is_discarded()) {
-      run.remarks.emplace_back("eval.json is no JSON and is left out");
-    }
+  if (!file.is_object() || !file.contains("rows") || !file["rows"].is_array()) {
+    run.remarks.emplace_back("eval.json has no rows of strategies and is left out");
     return;
   }
-  for (const Json& row : *rows) {
-    if (!row.is_object()) {
-      continue;
+  for (const Json& row : file["rows"]) {
+    if (row.is_object() && row.contains("strategies")) {
+      run.strategies.push_back({text_of(row["strategies"]), numbers_in(row)});
     }
-    Strategy strategy;
-    for (const char* key : {"name", "strategy", "strategies"}) {
-      if (strategy.name.empty() && row.contains(key)) {
-        strategy.name = text_of(row[key]);
-      }
-    }
-    strategy.metrics = numbers_in(row.contains("metrics") && row["metrics"].is_object() ? row["metrics"] : row);
-    run.strategies.push_back(std::move(strategy));
   }
 }
 

@@ -22,6 +22,8 @@ using Numbers = std::vector<std::pair<std::string, double>>;
 struct Strategy {
   std::string name;
   Numbers metrics;  // "R@1", "mAP", ...; shares
+
+  const double* find(const std::string& metric) const;  // null if there is none
 };
 
 struct Timing {
