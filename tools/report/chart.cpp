@@ -22,7 +22,7 @@ struct Axis {
 };
 
 // Round numbers, about `wanted` of them. Whole numbers have whole ticks.
-Axis axis_of(double low, double high, int wanted, bool stretch) {
+Axis axis_of(double low, double high, int wanted, bool stretch, bool whole = false) {
   if (high - low < 1e-12 * std::max(1.0, std::abs(high))) {
     const double pad = high == 0 ? 1 : std::abs(high) * 0.1;
     low -= pad;
@@ -37,6 +37,7 @@ Axis axis_of(double low, double high, int wanted, bool stretch) {
       break;
     }
   }
+  step = whole ? std::max(1.0, std::ceil(step)) : step;
   Axis axis{low, high};
   if (stretch) {
     axis.low = std::floor(low / step + 1e-9) * step;
@@ -119,7 +120,11 @@ Markup line_chart(const ChartOptions& options, std::vector<Series> series) {
       range[3] = std::max(range[3], point.y);
     }
   }
-  const Axis x = axis_of(range[0], range[1], 5, false);
+  const bool whole = std::all_of(series.begin(), series.end(), [](const Series& each) {
+    return std::all_of(each.points.begin(), each.points.end(),
+                       [](const Point& point) { return point.x == std::floor(point.x); });
+  });
+  const Axis x = axis_of(range[0], range[1], 5, false, whole);
   const Axis y = axis_of(range[2], range[3], 4, true);
   const auto across = [&](double value) {
     return kLeft + (value - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight);

@@ -12,7 +12,8 @@ namespace gle::report {
 namespace {
 
 constexpr size_t kCandidates = 48;  // classes to choose the batch's from
-constexpr size_t kClasses = 5;
+constexpr size_t kClasses = 6;
+constexpr size_t kConfused = 3;
 constexpr size_t kSamples = 6;
 constexpr int kLeastSteps = 5;
 constexpr int kSide = 36;
@@ -72,8 +73,8 @@ void run_network(Backend& backend, const EmbeddingModel& model, const std::share
   }
 }
 
-// Those that are taken for each other most, beginning with the one that is recognised least.
-std::vector<int32_t> confused_classes(const Candidates& candidates) {
+// The one that is recognised least, those it is confused with most, and others from all over.
+std::vector<int32_t> batch_classes(const Candidates& candidates) {
   std::vector<int32_t> classes;
   for (const int32_t label : candidates.labels) {
     if (classes.empty() || classes.back() != label) {
@@ -95,23 +96,29 @@ std::vector<int32_t> confused_classes(const Candidates& candidates) {
     }
   }
   std::vector<size_t> chosen;
-  while (chosen.size() < std::min(kClasses, count)) {
+  const auto is_chosen = [&](size_t c) { return std::find(chosen.begin(), chosen.end(), c) != chosen.end(); };
+  while (chosen.size() < std::min(kConfused, count)) {
     size_t best = count;
-    double most = -INFINITY;
+    double most = 0;
     for (size_t c = 0; c < count; ++c) {
-      if (std::find(chosen.begin(), chosen.end(), c) != chosen.end()) {
-        continue;
-      }
       double score = chosen.empty() ? -taken[c * count + c] : 0;
       for (const size_t other : chosen) {
         score += taken[c * count + other] + taken[other * count + c];
       }
-      if (score > most) {
+      if (!is_chosen(c) && (best == count || score > most)) {
         most = score;
         best = c;
       }
     }
     chosen.push_back(best);
+  }
+  const size_t others = std::min(kClasses, count) - chosen.size();
+  for (size_t i = 0; i < others; ++i) {
+    size_t c = (2 * i + 1) * count / (2 * others);
+    while (is_chosen(c)) {
+      c = (c + 1) % count;
+    }
+    chosen.push_back(c);
   }
   std::vector<int32_t> labels;
   for (const size_t c : chosen) {
@@ -150,7 +157,7 @@ Refinement look_at_refinement(Backend& backend, const EmbeddingModel& model,
   const auto samples = std::clamp(static_cast<size_t>(config.phase2.samples), size_t{2}, kSamples);
   Candidates candidates = candidates_of(*data, samples);
   run_network(backend, model, data, options, candidates);
-  const std::vector<int32_t> classes = confused_classes(candidates);
+  const std::vector<int32_t> classes = batch_classes(candidates);
 
   Refinement result;
   std::vector<size_t> rows;

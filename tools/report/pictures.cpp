@@ -174,15 +174,18 @@ Markup refinement_section(const Report& report) {
   }
   const Refinement& refinement = *report.refinement;
   const auto last = refinement.iterates.size() - 1;
-  html << "<p>A batch of " << refinement.samples << " training images of " << refinement.classes
-       << " classes that the classifier confuses. Similar images (W) lend each other their labels (X) at every step: X "
-       << "becomes X * (W X), rows brought to sum 1; anchors keep their label. The run used T = " << refinement.steps
-       << ".</p><p class=tools><label>step <input id=refine-step type=range min=0 max=" << last << " value=0></label> "
-       << "<output id=refine-output></output> <button id=refine-play type=button>play</button></p><div class=beside>"
-       << "<figure><figcaption>X: what each image is taken for</figcaption><canvas id=refine-x></canvas></figure>"
-       << "<figure><figcaption>W: how similar they are</figcaption><canvas id=refine-w></canvas>"
-       << "<p class=note id=refine-pair>Point at a square to see its two images.</p></figure></div><noscript><p "
-       << "class=absent>The matrices are drawn by a script.</p></noscript>";
+  html
+      << "<p>A batch of " << refinement.samples << " training images of " << refinement.classes
+      << " classes, some of which the classifier confuses. Similar images (W) lend each other their labels (X) at "
+         "every step: X "
+      << "becomes X * (W X), rows brought to sum 1; anchors keep their label. The run used T = " << refinement.steps
+      << ".</p><p class=tools><label>step <input id=refine-step type=range min=0 max=" << last << " value=0></label> "
+      << "<output id=refine-output></output> <button id=refine-play type=button>play</button></p><div class=beside>"
+      << "<figure><figcaption>X: what each image is taken for</figcaption><div class=scroll><canvas "
+         "id=refine-x></canvas></div></figure>"
+      << "<figure><figcaption>W: how similar they are</figcaption><div class=scroll><canvas id=refine-w></canvas></div>"
+      << "<p class=note id=refine-pair>Point at a square to see its two images.</p></figure></div><noscript><p "
+      << "class=absent>The matrices are drawn by a script.</p></noscript>";
   sheet(html, "refine-sheet", refinement.sheet);
   Lists lists;
   lists.add_texts("classNames", refinement.class_names);

@@ -89,6 +89,7 @@ Markup pair_table(const std::vector<Result>& results, const ConfigKey& row_key, 
       shares.push_back(count > 0 ? sum / count : NAN);
     }
   }
+  const auto last_part = [](const std::string& name) { return name.substr(name.rfind('.') + 1); };
   const auto texts = [](const std::set<double>& values) {
     std::vector<std::string> list;
     for (const double value : values) {
@@ -96,8 +97,8 @@ Markup pair_table(const std::vector<Result>& results, const ConfigKey& row_key, 
     }
     return list;
   };
-  return heat_table("Recall@1, %: " + row_key.name + " x " + column_key.name, row_key.name, column_key.name,
-                    texts(rows), texts(columns), shares);
+  return heat_table("Recall@1, %: " + row_key.name + " x " + column_key.name, last_part(row_key.name),
+                    last_part(column_key.name), texts(rows), texts(columns), shares);
 }
 
 }  // namespace
@@ -129,7 +130,8 @@ Markup sweep_section(const Report& report) {
       html << pair_table(results, config_key(row), config_key(column));
     }
   }
-  html << "</div><div class=scroll><table><thead><tr><th>run</th>";
+  html << "</div><p class=note>Lines join the means of all runs that share a value.</p><div class=scroll>"
+       << "<table><thead><tr><th>run</th>";
   for (const ConfigKey* key : keys) {
     html << "<th>" << key->name << "</th>";
   }
