@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000));
   app.add_option("--map", arguments.look.images, "test images to embed, search and map, at most")
       ->option_text("N")
-      ->check(CLI::Range(4, 1'000'000));
+      ->check(CLI::Range(4, 20'000));
   app.add_option("--workers", arguments.look.workers, "threads that decode images")
       ->option_text("N")
       ->check(CLI::Range(0, 1024));

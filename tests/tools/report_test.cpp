@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/error.h"
+#include "engine/math/philox.h"
 #include "tests/expect_error.h"
 #include "tests/training/small_run.h"
 #include "tools/report/assets.h"
@@ -362,6 +363,35 @@ TEST(Run, TakesTheTimeFromEventFilesEvenIfTorn) {
   report::Run nonsense;
   add_timing(nonsense, std::string(1000, '\xFF'));
   EXPECT_FALSE(nonsense.timing);
+}
+
+TEST(Run, SurvivesWhateverTheFilesHold) {
+  const std::array<std::string, 4> good = {
+      "{\"step\":1,\"kind\":\"training\",\"phase\":2,\"epoch\":0,\"loss\":2.5}\n{\"step\":2,\"kind\":\"evaluation\"}\n",
+      "{\"rows\":[{\"strategies\":\"L\",\"R@1\":0.6},{\"strategies\":[1,{}]}]}", "{\"a\":{\"b\":[1,2]},\"c\":null}",
+      std::string("\x12\0\0\0\0\0\0\0crc_\x09\1\2\3\4\5\6\7\x40\x10\xAC\x02......crc_", 34)};
+  for (uint64_t round = 0; round < 4000; ++round) {
+    std::string text = good[round % good.size()];
+    for (uint64_t change = 0; change <= round % 3; ++change) {
+      const PhiloxBlock random = random_words({.seed = round, .stream = 1}, change);
+      text[random.word[0] % text.size()] = static_cast<char>(random.word[1]);
+      text.resize(random.word[2] % 4 == 0 ? 1 + random.word[3] % text.size() : text.size());
+    }
+    report::Run run{.name = "r", .path = "r"};
+    read_metrics(run, text);
+    read_strategies(run, text);
+    read_environment(run, text);
+    add_timing(run, text);
+    Report report;
+    report.runs.push_back(run);
+    EXPECT_FALSE(html_of(report).empty());
+  }
+  report::Run deep{.name = "r", .path = "r"};
+  const std::string nested(1'000'000, '[');
+  read_environment(deep, "{\"a\":" + nested);
+  read_environment(deep, "{\"a\":" + nested + std::string(nested.size(), ']') + "}");
+  read_strategies(deep, "{\"rows\":[{\"strategies\":" + nested + std::string(nested.size(), ']') + "}]}");
+  EXPECT_LE(deep.environment.size(), 1U);
 }
 
 TEST(Run, IsAFolderOfARun) {

@@ -230,29 +230,34 @@ void look_at_run(Backend& backend, ThreadPool& pool, const Run& run, const std::
   if (path.empty() && !std::filesystem::exists(config.data.path)) {
     return leave_out("the data set is not at " + config.data.path + "; --data PATH says where it is.");
   }
-  const WeightFile file = read_weights(checkpoint.string());
-  const std::unique_ptr<Network> network = open_network(backend, file);
-  const EmbeddingModel model{
-      .network = network.get(), .transform = inference_transform(description_of(file).input), .forward = {}};
-
   const std::shared_ptr<const data::Dataset> trained = training_data(config);
   TrainingConfig whole = config;
   whole.evaluation.on = "none";
   std::shared_ptr<const data::Dataset> tested = training_data(whole);
   tested = tested->query_items().empty() ? trained : tested;
-  try {
-    look_at_embeddings(backend, pool, model, tested, options, report);
-  } catch (const Error& e) {
-    if (e.code() != ErrorCode::data) {
-      throw;
+  const WeightFile file = read_weights(checkpoint.string());
+  const std::unique_ptr<Network> network = open_network(backend, file);
+  const EmbeddingModel model{
+      .network = network.get(), .transform = inference_transform(description_of(file).input), .forward = {}};
+
+  // A run that went wrong, or a picture that is broken, costs the part that needs it.
+  const auto attempt = [](std::string& why_not, const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::data && e.code() != ErrorCode::not_finite) {
+        throw;
+      }
+      why_not = e.what();
     }
-    report.why_no_pictures = e.what();
-  }
+  };
+  attempt(report.why_no_pictures, [&] { look_at_embeddings(backend, pool, model, tested, options, report); });
   if (!network->classifier() || network->options().head.classes != trained->train_classes) {
     report.why_no_refinement = "the network's classifier is not one of the data set's training classes.";
     return;
   }
-  report.refinement = look_at_refinement(backend, model, trained, config, options);
+  attempt(report.why_no_refinement,
+          [&] { report.refinement = look_at_refinement(backend, model, trained, config, options); });
 }
 
 }  // namespace gle::report

@@ -29,7 +29,7 @@ std::string shortened(const std::string& label) {
 }
 
 void picture(Markup& html, const Shown& shown, const std::string& frame) {
-  html << "<figure class=\"" << frame << "\"><img loading=lazy alt=\"" << shown.name << "\" title=\"" << shown.name
+  html << "<figure class=\"" << frame << "\"><img alt=\"" << shown.name << "\" title=\"" << shown.name
        << "\" width=" << shown.picture.width << " height=" << shown.picture.height << " src=\""
        << data_address(shown.picture) << "\"><figcaption title=\"" << shown.label << "\"><bdi>"
        << shortened(shown.label) << "</bdi></figcaption></figure>";

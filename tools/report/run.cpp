@@ -33,7 +33,12 @@ std::string text_of(Run& run, const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Json parsed(std::string_view text) { return Json::parse(text, nullptr, /*allow_exceptions=*/false); }
+// Discarded if it is no JSON. Nothing that we read is nested deeply, and what prints JSON recurses.
+Json parsed(std::string_view text) {
+  constexpr int kMostDepth = 16;
+  const auto is_shallow = [](int depth, Json::parse_event_t, Json&) { return depth < kMostDepth; };
+  return Json::parse(text, is_shallow, /*allow_exceptions=*/false);
+}
 
 std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
