@@ -164,7 +164,13 @@ Var Network::embed(Context& ctx, const Var& images, const ForwardOptions& option
 }
 
 Var Network::features(Context& ctx, const Var& images, const ForwardOptions& options) {
-  std::vector<Var> values(graph_.channels.size());
+  // The list keeps its room from pass to pass, and its values no longer than this one.
+  struct Emptied {
+    std::vector<Var>& list;
+    ~Emptied() { list.clear(); }
+  } const emptied{values_};
+  std::vector<Var>& values = values_;
+  values.resize(graph_.channels.size());
   values[0] = images;
   for (size_t i = 0; i < graph_.steps.size(); ++i) {
     Step& step = graph_.steps[i];

@@ -83,6 +83,7 @@ class Network {
   std::unique_ptr<ParameterSet> parameters_;
   Graph graph_;
   std::vector<size_t> last_use_;  // of each value: the step
+  std::vector<Var> values_;       // of the pass under way
   std::string classifier_name_;
   std::optional<Linear> embedding_;
   std::optional<BatchNorm> neck_;

@@ -15,6 +15,8 @@
 #include "tools/cli/device.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
+#include "training/dry_run.h"
+#include "training/epochs.h"
 #include "training/recipe.h"
 #include "training/stop_signals.h"
 #include "training/trainer.h"
@@ -257,6 +259,38 @@ int train(const Arguments& a) {
   return 0;
 }
 
+double megabytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+int dry_run(const Arguments& a) {
+  const TrainingConfig config = resolve(a, nullptr);
+  check(config);
+  const auto data = training_data(config);
+  const auto backend = make_backend(a.device);
+  const Forecast result = forecast(*backend, config, data);
+  std::printf("data       %s: %ld images of %d classes to train on; %ld queries, %ld in the gallery\n",
+              data->name.c_str(), static_cast<long>(result.train_images), result.train_classes,
+              static_cast<long>(result.queries), static_cast<long>(result.gallery));
+  for (const std::string& text : data->warnings) {
+    std::printf("warning    %s\n", text.c_str());
+  }
+  std::printf("network    %s, %ld parameters, on %s\n", config.network.name.c_str(),
+              static_cast<long>(result.parameters), backend->description());
+  for (const PhaseForecast& phase : result.phases) {
+    std::printf("phase %ld    %ld steps of %ld images, %ld an epoch\n", static_cast<long>(phase.phase + 1),
+                static_cast<long>(phase.steps), static_cast<long>(phase.batch), static_cast<long>(phase.epoch_steps));
+    std::printf("  memory   %.0f MiB planned, %.0f MiB in the trial\n", megabytes(phase.planned_bytes),
+                megabytes(phase.measured_bytes));
+    std::printf("  time     %.3f s a step, %s an epoch, %s in all, without evaluations\n", phase.step_seconds,
+                clock_text(phase.step_seconds * static_cast<double>(phase.epoch_steps)).c_str(),
+                clock_text(phase.step_seconds * static_cast<double>(phase.steps)).c_str());
+    if (!phase.small_classes.empty()) {
+      std::printf("  repeats  %zu classes have too few images, such as %s\n", phase.small_classes.size(),
+                  phase.small_classes.front().c_str());
+    }
+  }
+  return 0;
+}
+
 int run(const Arguments& a) {
   if (!a.verify.empty()) {
     return verify(a.verify);
@@ -265,7 +299,7 @@ int run(const Arguments& a) {
     std::fputs(toml_of(resolve(a, nullptr), Comments::meanings).c_str(), stdout);
     return 0;
   }
-  return train(a);
+  return a.dry_run ? dry_run(a) : train(a);
 }
 
 }  // namespace

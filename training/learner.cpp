@@ -20,6 +20,9 @@ Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes
       tape_(backend),
       settings_(loss_settings(config)),
       chosen_(&loss_named(config.phase1.loss)) {
+  for (Tensor& sum : sums_) {
+    sum = backend.new_tensor("loss", {1});
+  }
   if (config.run.on_nonfinite == "skip") {
     state_before_ = backend.new_tensor("running statistics", network_.parameters().state_values().shape());
   }
@@ -57,12 +60,12 @@ Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_
 }
 
 void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
-  if (!under_way_) {
+  const bool first = !under_way_;
+  if (first) {
     network_.parameters().clear_gradients();
     if (state_before_) {
       backend_.scale(1.0F, network_.parameters().state_values(), {state_before_});
     }
-    sum_ = {};
     under_way_ = true;
   }
   tape_.clear();
@@ -75,26 +78,27 @@ void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_
   const Var all = loss(ctx, out, labels);
   const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
   tape_.backward(parts == 1 ? all : scale(ctx, all, share));
-  const auto value_of = [&](const Tensor& number_tensor) {
-    float value = 0;
-    if (number_tensor) {
-      backend_.download(number_tensor, &value);
-    }
-    return static_cast<double>(value) / static_cast<double>(parts);
-  };
-  sum_.loss += value_of(all.value());
-  sum_.group += value_of(group_);
-  sum_.cross_entropy += value_of(plain_);
+  const Accumulate mode = first ? Accumulate::overwrite : Accumulate::add;
+  backend_.scale(share, all.value(), {sums_[0], mode});
+  has_terms_ = static_cast<bool>(group_);
+  if (has_terms_) {
+    backend_.scale(share, group_, {sums_[1], mode});
+    backend_.scale(share, plain_, {sums_[2], mode});
+  }
 }
 
 StepResult Learner::measure() {
   network_.parameters().complete_gradients(backend_);
-  sum_.gradient_norm = optimiser_.gradient_norm();
-  return sum_;
+  gradient_norm_ = optimiser_.gradient_norm();
+  std::array<float, 3> values{};
+  for (size_t i = 0; i < (has_terms_ ? values.size() : 1); ++i) {
+    backend_.download(sums_[i], &values[i]);
+  }
+  return {values[0], values[1], values[2], gradient_norm_};
 }
 
 void Learner::step(float learning_rate) {
-  optimiser_.step(learning_rate, sum_.gradient_norm);
+  optimiser_.step(learning_rate, gradient_norm_);
   under_way_ = false;
 }
 

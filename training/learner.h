@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -59,9 +60,11 @@ class Learner {
   LossSettings settings_;
   const Loss* chosen_;
   GroupBatch batch_;
-  Tensor group_, plain_;  // terms of the batch under way
-  Tensor state_before_;   // running statistics before this step
-  StepResult sum_;
+  Tensor group_, plain_;        // terms of the batch under way
+  std::array<Tensor, 3> sums_;  // loss, group, plain of the step under way
+  bool has_terms_ = false;
+  Tensor state_before_;  // running statistics before this step
+  double gradient_norm_ = 0;
   bool under_way_ = false;
 };
 

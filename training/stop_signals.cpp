@@ -33,6 +33,7 @@ void watch_stop_signals() {
   handle(SIGINT, on_stop_signal);
   handle(SIGTERM, on_stop_signal);
   handle(SIGUSR1, on_checkpoint_signal);
+  handle(SIGXFSZ, SIG_IGN);  // a file that grows beyond the user's limit is an error of write()
 }
 
 bool stop_signalled() { return stop_wanted != 0; }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "data/hold_out.h"
 #include "engine/error.h"
+#include "training/epochs.h"
 #include "training/recipe.h"
 
 namespace gle {
@@ -17,93 +17,6 @@ struct Trainer::Phase {
   int64_t steps;
   Schedule schedule;
 };
-
-std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config) {
-  data::DatasetOptions options{
-      .dataset = config.data.dataset,
-      .outside = config.data.allow_outside_root ? data::Outside::allow : data::Outside::refuse};
-  if (!config.data.train_classes.empty()) {
-    data::ClassRange range;
-    int end = 0;
-    const std::string& text = config.data.train_classes;
-    if (std::sscanf(text.c_str(), "%d:%d%n", &range.begin, &range.end, &end) != 2 ||
-        static_cast<size_t>(end) != text.size()) {
-      fail(ErrorCode::usage, "data.train_classes is '", text, "'; expected A:B, such as 0:100");
-    }
-    options.train_classes = range;
-  }
-  data::Dataset data = data::load_dataset(config.data.path, options);
-  if (data.train_classes < 2) {
-    fail(ErrorCode::data, config.data.path, ": ", data.train_classes, " classes to train on; at least 2 are needed");
-  }
-  if (config.evaluation.on == "held_out") {
-    data = data::hold_out(data, config.evaluation.held_out, static_cast<uint64_t>(config.run.seed));
-  }
-  if (config.evaluation.on != "none" && data.query_items().empty()) {
-    fail(ErrorCode::data, config.data.path, ": there are no test images; evaluation.on = \"held_out\" or \"none\"");
-  }
-  return std::make_shared<const data::Dataset>(std::move(data));
-}
-
-InputDescription input_description(const TrainingConfig& config) {
-  const data::TransformOptions test = test_transform(config);
-  const bool cropped = config.input.resize_to > 0;
-  const bool short_side = config.input.resize == "short_side";
-  return {.height = static_cast<int>(config.input.height),
-          .width = static_cast<int>(config.input.width),
-          .short_side = cropped && short_side ? static_cast<int>(config.input.resize_to) : 0,
-          .square = cropped && !short_side ? static_cast<int>(config.input.resize_to) : 0,
-          .bgr = test.colours.order == data::ColourOrder::bgr,
-          .scale = test.colours.scale,
-          .mean = test.colours.mean,
-          .deviation = test.colours.deviation};
-}
-
-namespace {
-
-EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) {
-  EvaluationOptions options{.transform = test_transform(config),
-                            .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
-                            .batch = config.evaluation.batch,
-                            .workers = static_cast<int>(config.data.workers),
-                            .threads = threads,
-                            .ks = {1}};
-  for (const double k : config.evaluation.ks) {
-    if (k > 1) {
-      options.ks.push_back(std::llround(k));
-    }
-  }
-  return options;
-}
-
-data::LoaderOptions loader_options(const TrainingConfig& config, const data::TransformOptions& transform,
-                                   const std::filesystem::path& bad_images) {
-  return {.transform = transform,
-          .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
-          .seed = static_cast<uint64_t>(config.run.seed),
-          .workers = static_cast<int>(config.data.workers),
-          .prefetch = static_cast<int>(config.data.prefetch),
-          .on_bad = config.data.on_bad == "error" ? data::OnBad::error : data::OnBad::quarantine,
-          .max_bad = config.data.max_bad,
-          .bad_images = bad_images,
-          .cache_bytes = static_cast<size_t>(config.data.cache_mb) << 20U};
-}
-
-data::ClassBatch class_batch(const PhaseConfig& phase) {
-  return {static_cast<int>(phase.classes), static_cast<int>(phase.samples)};
-}
-
-// The batches of an epoch; for the hard-class sampler those of plain classes, which are as many.
-data::EpochPlan plan_plainly(const PhaseConfig& phase, const data::Dataset& data, const data::ClassMembers& members,
-                             uint64_t seed, uint64_t epoch) {
-  if (phase.sampler == "shuffled") {
-    return data::plan_shuffled(data.train_items(), static_cast<int>(phase.batch), data::LastBatch::drop, seed, epoch);
-  }
-  return phase.sampler == "chunks" ? data::plan_chunks(members, class_batch(phase), seed, epoch)
-                                   : data::plan_classes(members, class_batch(phase), seed, epoch);
-}
-
-}  // namespace
 
 Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr<const data::Dataset> data,
                  const RunFolder& folder, const TrainerOptions& options)
@@ -166,29 +79,23 @@ Outcome Trainer::run() {
 
 Trainer::Phase Trainer::plan_phase() const {
   const PhaseConfig& config = phase_of(config_, state_.position.phase);
-  const int64_t batches =
-      is_empty(config) ? 0
-                       : plan_plainly(config, *data_, members_, static_cast<uint64_t>(config_.run.seed), 0).batches();
-  const int64_t epoch_steps = batches / config.accumulate;
-  if (epoch_steps == 0 && !is_empty(config)) {
-    fail(ErrorCode::data, "phase ", state_.position.phase + 1, ": the ", data_->train_items().size(),
-         " training images of ", data_->train_classes, " classes make ", batches, " batches of ", batch_size(config),
-         "; a step takes ", config.accumulate);
+  if (is_empty(config)) {
+    return {config, 0, 0, {}};
   }
-  const int64_t steps = config.steps > 0 ? config.steps : config.epochs * epoch_steps;
-  return {config, epoch_steps, steps, is_empty(config) ? Schedule{} : schedule_of(config, epoch_steps, steps)};
+  const PhaseLength length = length_of(config_, state_.position.phase, *data_, members_);
+  return {config, length.epoch_steps, length.steps, schedule_of(config, length.epoch_steps, length.steps)};
 }
 
 data::EpochPlan Trainer::plan_epoch(const Phase& phase) const {
   const Position& at = state_.position;
-  const auto seed = static_cast<uint64_t>(config_.run.seed);
   const auto epoch = static_cast<uint64_t>(at.epoch);
   if (phase.config.sampler != "hard") {
-    return plan_plainly(phase.config, *data_, members_, seed, epoch);
+    return plan_plainly(config_, phase.config, *data_, members_, epoch);
   }
   const int64_t epochs = (phase.steps + phase.epoch_steps - 1) / phase.epoch_steps;
   const double share = data::hard_class_share(static_cast<uint64_t>(at.epoch_of_phase), static_cast<uint64_t>(epochs));
-  return data::plan_hard_classes(members_, class_batch(phase.config), state_.class_distances, share, seed, epoch);
+  return data::plan_hard_classes(members_, class_batch(phase.config), state_.class_distances, share,
+                                 static_cast<uint64_t>(config_.run.seed), epoch);
 }
 
 bool Trainer::run_phase() {
@@ -200,8 +107,8 @@ bool Trainer::run_phase() {
   const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
   const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
   learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
-  loader_ = std::make_unique<data::Loader>(
-      data_, loader_options(config_, train_transform(config_, phase.config), folder_.path() / "bad_images.csv"));
+  loader_ =
+      std::make_unique<data::Loader>(data_, loader_options(config_, phase.config, folder_.path() / "bad_images.csv"));
   const auto over = [&] {
     const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
     return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
@@ -370,10 +277,10 @@ bool Trainer::refresh_distances() {
 }
 
 bool Trainer::reestimate(const Phase& phase) {
-  data::Loader loader(data_, loader_options(config_, train_transform(config_, phase.config), {}));
+  data::Loader loader(data_, loader_options(config_, phase.config));
   // Of a number that no training epoch has, so that the pictures are none that were just trained on.
   constexpr uint64_t kEpoch = 0xFFFFFFFF;
-  loader.start(plan_plainly(phase.config, *data_, members_, static_cast<uint64_t>(config_.run.seed), kEpoch), kEpoch);
+  loader.start(plan_plainly(config_, phase.config, *data_, members_, kEpoch), kEpoch);
   data::Batch batch;
   for (int64_t i = 0; i < config_.network.reestimate_batches && loader.next(batch); ++i) {
     if (stop_requested()) {

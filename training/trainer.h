@@ -48,10 +48,6 @@ struct Outcome {
   bool stopped = false;                // by request; a checkpoint is written
 };
 
-// The data of a run: what the data set's reader gives, with classes held out if the config says so.
-std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
-InputDescription input_description(const TrainingConfig& config);
-
 // Runs the phases of a config in a run folder, from the beginning or from a checkpoint. What it computes is a function
 // of config, data and the starting weights: not of threads, workers, or where it was interrupted.
 class Trainer {

@@ -11,6 +11,7 @@
 
 #include "engine/cpu/cpu.h"
 #include "tests/data/support.h"
+#include "training/epochs.h"
 #include "training/trainer.h"
 
 namespace gle::test {

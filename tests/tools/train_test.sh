@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Runs gle-train as users do: results, messages, exit codes, signals.
+#   train_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
+set -euo pipefail
+train=$(realpath "$1")/gle-train data=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+# expect CODE TEXT COMMAND...: the command ends with CODE and says TEXT.
+expect() {
+  local code=$1 text=$2 found=0
+  shift 2
+  "$@" >out 2>&1 </dev/null || found=$?
+  if [ "$found" -ne "$code" ] || { [ -n "$text" ] && ! grep -qF -- "$text" out; }; then
+    echo "FAILED: $* ended with $found, expected $code and '$text'; it said:" >&2
+    cat out >&2
+    exit 1
+  fi
+}
+
+cat >tiny.toml <<END
+[data]
+path = "$data/omniglot.tar.gz"
+workers = 1
+[input]
+height = 32
+width = 32
+[network]
+name = "densenet_tiny"
+[phase1]
+steps = 4
+[phase2]
+steps = 4
+classes = 4
+samples = 2
+[evaluation]
+held_out = 0.05
+every = 0
+END
+tiny=("$train" --config tiny.toml --threads 1)
+
+expect 0 "example: gle-train" "$train" --help
+expect 0 "gle-train" "$train" --version
+expect 2 "--nosuch" "$train" --nosuch
+expect 0 "learning_rate = 0.5" "${tiny[@]}" --set phase2.learning_rate=0.5 --print-config
+expect 0 "learning_rate = 0.5" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --print-config
+expect 0 "learning_rate = 0.25" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --set phase2.learning_rate=0.25 --print-config
+expect 0 "seed = 9" "${tiny[@]}" --set run.seed=8 --seed 9 --print-config
+expect 0 "planned" "${tiny[@]}" --dry-run
+
+expect 2 "did you mean 'phase1.steps'" "${tiny[@]}" --set phase1.step=3
+expect 2 "expected a whole number" "${tiny[@]}" --set phase1.steps=three
+printf '[phase1]\nsteps = "three"\n' >wrong.toml
+expect 2 "wrong.toml:2: phase1.steps is \"three\"; expected a whole number" "$train" --config wrong.toml
+expect 2 "the config cannot be read" "$train" --config nosuch.toml
+expect 2 "path is empty" "$train"
+expect 2 "there is no 'vgg'" "${tiny[@]}" --set network.name=vgg --out r0
+expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
+expect 3 "batches of 1000 classes" "${tiny[@]}" --set phase2.classes=1000 --set phase1.steps=0 --set phase1.epochs=0 --out r00
+expect 6 "nosuch.pth" "${tiny[@]}" --weights nosuch.pth --out r000
+expect 5 "" "${tiny[@]}" --max-memory 100KiB --out r1
+
+expect 0 "best" "${tiny[@]}" --out run
+for file in config.toml command.txt env.json metrics.jsonl summary.json checkpoints/last.gle checkpoints/best.gle; do
+  [ -s "run/$file" ] || { echo "FAILED: there is no run/$file" >&2; exit 1; }
+done
+ls run/events.out.tfevents.* >/dev/null
+[ "$(wc -l <run/metrics.jsonl)" -ge 3 ]
+expect 0 "seed = 1" "$train" --config run/config.toml --print-config
+expect 2 "there is a run already" "${tiny[@]}" --out run
+expect 0 "best" "${tiny[@]}" --out run --force
+expect 0 "steps      8" "${tiny[@]}" --out run --resume auto
+expect 2 "run.seed is 2 here and 1 in the checkpoint" "${tiny[@]}" --out run --resume auto --seed 2
+expect 2 "which run" "${tiny[@]}" --resume auto
+expect 0 "whole" "$train" --verify run/checkpoints/last.gle
+cp run/checkpoints/last.gle other.gle
+expect 4 "other.gle" "${tiny[@]}" --set network.name=densenet121 --weights other.gle --out r2
+head -c 9999 other.gle >cut.gle
+expect 4 "cut.gle: section 'weights' is cut short" "$train" --verify cut.gle
+printf 'x' | dd of=other.gle bs=1 seek=9999 conv=notrunc 2>/dev/null
+expect 4 "other.gle: section 'weights' is damaged" "$train" --verify other.gle
+expect 4 "damaged" "${tiny[@]}" --resume other.gle --out r3
+expect 6 "nosuch.gle: cannot open" "$train" --verify nosuch.gle
+
+# A disk that takes no files, and one that takes none beyond a size.
+expect 6 "making the folder failed" "${tiny[@]}" --out /proc/gle
+(ulimit -f 64; expect 6 "File too large" "${tiny[@]}" --out full)
+[ -z "$(find full -name '*.tmp')" ]
+
+# A run in use, and signals: the first stops it with a checkpoint, SIGUSR1 writes one and goes on.
+"${tiny[@]}" --out busy --set phase2.steps=100000 --set evaluation.on=none --quiet >busy.out 2>&1 &
+pid=$!
+until [ -s busy/metrics.jsonl ]; do sleep 0.1; done
+expect 6 "the run is in use by process $pid" "${tiny[@]}" --out busy --resume auto
+kill -USR1 $pid
+until ls busy/checkpoints/epoch=* >/dev/null 2>&1; do sleep 0.1; done
+kill -0 $pid
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+[ "$code" -eq 75 ] || { echo "FAILED: SIGTERM ended in $code" >&2; cat busy.out >&2; exit 1; }
+expect 0 "whole" "$train" --verify busy/checkpoints/last.gle
+step=$("$train" --verify busy/checkpoints/last.gle | sed -n 's/.*step \([0-9]*\).*/\1/p')
+expect 0 "steps      $((step + 3))" "$train" --resume auto --out busy --threads 1 --set "phase2.steps=$((step - 1))"
+
+# What is not finite ends the run and names the batch.
+expect 7 "is not finite; first:" "${tiny[@]}" --set phase1.learning_rate=1000 --set phase1.optimiser=sgd \
+  --set phase1.steps=60 --out nan
+ls nan/nonfinite/*/batch.json >/dev/null
+grep -q omniglot nan/nonfinite/*/batch.json
+echo "gle-train: all as expected"

@@ -1,0 +1,100 @@
+#include "training/dry_run.h"
+
+#include <chrono>
+
+#include "data/loader.h"
+#include "models/dry_backend.h"
+#include "training/epochs.h"
+#include "training/learner.h"
+#include "training/recipe.h"
+
+namespace gle {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void try_phase(Learner& learner, data::Loader& loader, const PhaseConfig& phase, int steps, PhaseForecast& result) {
+  learner.begin_phase(phase, Learner::Moments::reset);
+  std::chrono::steady_clock::time_point start;
+  data::Batch batch;
+  int done = 0;
+  for (; done <= steps; ++done) {
+    if (done == 1) {
+      start = std::chrono::steady_clock::now();
+    }
+    for (int64_t part = 0; part < phase.accumulate; ++part) {
+      if (!loader.next(batch)) {
+        result.step_seconds = done > 1 ? seconds_since(start) / (done - 1) : 0;
+        return;
+      }
+      learner.add(batch.images, batch.labels, static_cast<uint64_t>(part), phase.accumulate);
+    }
+    static_cast<void>(learner.measure());
+    learner.step(0.0F);
+  }
+  result.step_seconds = seconds_since(start) / steps;
+}
+
+}  // namespace
+
+size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes) {
+  DryBackend backend;
+  Learner learner(backend, config, classes);
+  learner.begin_phase(phase, Learner::Moments::reset);
+  const int64_t batch = batch_size(phase);
+  std::vector<int32_t> labels;
+  for (int64_t i = 0; i < batch; ++i) {
+    labels.push_back(static_cast<int32_t>(i / phase.samples % classes));
+  }
+  const Tensor images = backend.new_tensor("images", {batch, config.input.height, config.input.width, 3});
+  // The second step is the steady state.
+  for (int step = 0; step < 2; ++step) {
+    for (int64_t part = 0; part < phase.accumulate; ++part) {
+      learner.add(images, labels, static_cast<uint64_t>(part), phase.accumulate);
+    }
+    learner.step(0.0F);
+  }
+  return backend.allocator().statistics().peak_reserved;
+}
+
+Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,
+                  int trial_steps) {
+  Forecast result{.train_images = static_cast<int64_t>(data->train_items().size()),
+                  .train_classes = data->train_classes,
+                  .queries = static_cast<int64_t>(data->query_items().size()),
+                  .gallery = static_cast<int64_t>(data->gallery_items().size()),
+                  .parameters = 0,
+                  .phases = {}};
+  const data::ClassMembers members = data::train_members(*data);
+  for (int64_t i = 0; i < kPhases; ++i) {
+    const PhaseConfig& phase = phase_of(config, i);
+    if (is_empty(phase)) {
+      continue;
+    }
+    const PhaseLength length = length_of(config, i, *data, members);
+    PhaseForecast& forecast = result.phases.emplace_back();
+    forecast.phase = i;
+    forecast.batch = batch_size(phase) * phase.accumulate;
+    forecast.epoch_steps = length.epoch_steps;
+    forecast.steps = length.steps;
+    forecast.planned_bytes = planned_bytes(config, phase, data->train_classes);
+    if (phase.sampler != "shuffled") {
+      forecast.small_classes = members.small_classes(*data, static_cast<int>(phase.samples));
+    }
+    backend.allocator().trim();
+    backend.allocator().reset_peaks();
+    Learner learner(backend, config, data->train_classes);
+    learner.network().initialise(backend, static_cast<uint64_t>(config.run.seed));
+    result.parameters = learner.network().parameters().parameter_count();
+    data::Loader loader(data, loader_options(config, phase));
+    loader.start(plan_plainly(config, phase, *data, members, 0), 0);
+    try_phase(learner, loader, phase, trial_steps, forecast);
+    forecast.measured_bytes = backend.allocator().statistics().peak_reserved;
+  }
+  return result;
+}
+
+}  // namespace gle

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "engine/backend.h"
+#include "training/config.h"
+
+namespace gle {
+
+struct PhaseForecast {
+  int64_t phase = 0;
+  int64_t batch = 0;  // pictures of a step
+  int64_t epoch_steps = 0;
+  int64_t steps = 0;
+  size_t planned_bytes = 0;                // of the backend's memory at the worst moment, by a run without kernels
+  size_t measured_bytes = 0;               // the same by the trial steps
+  double step_seconds = 0;                 // of the trial steps, loading included
+  std::vector<std::string> small_classes;  // that repeat their pictures
+};
+
+struct Forecast {
+  int64_t train_images = 0;
+  int32_t train_classes = 0;
+  int64_t queries = 0;
+  int64_t gallery = 0;
+  int64_t parameters = 0;
+  std::vector<PhaseForecast> phases;
+};
+
+// What a run would take: plans every phase, then trains `trial_steps` of each on its own data after one to warm up, and
+// keeps nothing.
+Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,
+                  int trial_steps = 3);
+
+// The bytes that a phase's steps take of the backend's memory.
+size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes);
+
+}  // namespace gle

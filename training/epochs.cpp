@@ -1,0 +1,108 @@
+#include "training/epochs.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "data/hold_out.h"
+#include "engine/error.h"
+#include "training/recipe.h"
+
+namespace gle {
+
+std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config) {
+  data::DatasetOptions options{
+      .dataset = config.data.dataset,
+      .outside = config.data.allow_outside_root ? data::Outside::allow : data::Outside::refuse};
+  if (!config.data.train_classes.empty()) {
+    data::ClassRange range;
+    int end = 0;
+    const std::string& text = config.data.train_classes;
+    if (std::sscanf(text.c_str(), "%d:%d%n", &range.begin, &range.end, &end) != 2 ||
+        static_cast<size_t>(end) != text.size()) {
+      fail(ErrorCode::usage, "data.train_classes is '", text, "'; expected A:B, such as 0:100");
+    }
+    options.train_classes = range;
+  }
+  data::Dataset data = data::load_dataset(config.data.path, options);
+  if (data.train_classes < 2) {
+    fail(ErrorCode::data, config.data.path, ": ", data.train_classes, " classes to train on; at least 2 are needed");
+  }
+  if (config.evaluation.on == "held_out") {
+    data = data::hold_out(data, config.evaluation.held_out, static_cast<uint64_t>(config.run.seed));
+  }
+  if (config.evaluation.on != "none" && data.query_items().empty()) {
+    fail(ErrorCode::data, config.data.path, ": there are no test images; evaluation.on = \"held_out\" or \"none\"");
+  }
+  return std::make_shared<const data::Dataset>(std::move(data));
+}
+
+InputDescription input_description(const TrainingConfig& config) {
+  const data::TransformOptions test = test_transform(config);
+  const bool cropped = config.input.resize_to > 0;
+  const bool short_side = config.input.resize == "short_side";
+  return {.height = static_cast<int>(config.input.height),
+          .width = static_cast<int>(config.input.width),
+          .short_side = cropped && short_side ? static_cast<int>(config.input.resize_to) : 0,
+          .square = cropped && !short_side ? static_cast<int>(config.input.resize_to) : 0,
+          .bgr = test.colours.order == data::ColourOrder::bgr,
+          .scale = test.colours.scale,
+          .mean = test.colours.mean,
+          .deviation = test.colours.deviation};
+}
+
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) {
+  EvaluationOptions options{.transform = test_transform(config),
+                            .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+                            .batch = config.evaluation.batch,
+                            .workers = static_cast<int>(config.data.workers),
+                            .threads = threads,
+                            .ks = {1}};
+  for (const double k : config.evaluation.ks) {
+    if (k > 1) {
+      options.ks.push_back(std::llround(k));
+    }
+  }
+  return options;
+}
+
+data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
+                                   const std::filesystem::path& bad_images) {
+  return {.transform = train_transform(config, phase),
+          .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+          .seed = static_cast<uint64_t>(config.run.seed),
+          .workers = static_cast<int>(config.data.workers),
+          .prefetch = static_cast<int>(config.data.prefetch),
+          .on_bad = config.data.on_bad == "error" ? data::OnBad::error : data::OnBad::quarantine,
+          .max_bad = config.data.max_bad,
+          .bad_images = bad_images,
+          .cache_bytes = static_cast<size_t>(config.data.cache_mb) << 20U};
+}
+
+data::ClassBatch class_batch(const PhaseConfig& phase) {
+  return {static_cast<int>(phase.classes), static_cast<int>(phase.samples)};
+}
+
+data::EpochPlan plan_plainly(const TrainingConfig& config, const PhaseConfig& phase, const data::Dataset& data,
+                             const data::ClassMembers& members, uint64_t epoch) {
+  const auto seed = static_cast<uint64_t>(config.run.seed);
+  if (phase.sampler == "shuffled") {
+    return data::plan_shuffled(data.train_items(), static_cast<int>(phase.batch), data::LastBatch::drop, seed, epoch);
+  }
+  return phase.sampler == "chunks" ? data::plan_chunks(members, class_batch(phase), seed, epoch)
+                                   : data::plan_classes(members, class_batch(phase), seed, epoch);
+}
+
+PhaseLength length_of(const TrainingConfig& config, int64_t phase, const data::Dataset& data,
+                      const data::ClassMembers& members) {
+  const PhaseConfig& of = phase_of(config, phase);
+  const int64_t batches = plan_plainly(config, of, data, members, 0).batches();
+  const int64_t epoch_steps = batches / of.accumulate;
+  if (epoch_steps == 0) {
+    fail(ErrorCode::data, "phase ", phase + 1, ": the ", data.train_items().size(), " training images of ",
+         data.train_classes, " classes make ", batches, " batches of ", batch_size(of), "; a step takes ",
+         of.accumulate);
+  }
+  return {epoch_steps, of.steps > 0 ? of.steps : of.epochs * epoch_steps};
+}
+
+}  // namespace gle

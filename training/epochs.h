@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "data/loader.h"
+#include "models/model_file.h"
+#include "training/config.h"
+#include "training/evaluation.h"
+
+namespace gle {
+
+// The data of a run, and how a config cuts it into batches, epochs and phases.
+
+// What the data set's reader gives, with classes held out if the config says so.
+std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
+
+data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
+                                   const std::filesystem::path& bad_images = {});
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads);
+InputDescription input_description(const TrainingConfig& config);
+
+data::ClassBatch class_batch(const PhaseConfig& phase);
+// The batches of an epoch; for the hard-class sampler those of plain classes, until distances are known.
+data::EpochPlan plan_plainly(const TrainingConfig& config, const PhaseConfig& phase, const data::Dataset& data,
+                             const data::ClassMembers& members, uint64_t epoch);
+
+struct PhaseLength {
+  int64_t epoch_steps = 0;
+  int64_t steps = 0;
+};
+// Throws ErrorCode::data if the data do not make a single step.
+PhaseLength length_of(const TrainingConfig& config, int64_t phase, const data::Dataset& data,
+                      const data::ClassMembers& members);
+
+}  // namespace gle
