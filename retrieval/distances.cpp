@@ -13,13 +13,32 @@ namespace {
 constexpr int64_t kBlockFloats = int64_t{64} << 20;  // distances held at once
 constexpr int64_t kMostBlockRows = 960;
 
-std::vector<float> squared_norms(ThreadPool& pool, const Embeddings& e) {
+// The gallery's mean, to a few bits: what is subtracted from all embeddings, so that norms are as small as the
+// distances between them and little is lost when they cancel. A few bits, because the difference is exact then for
+// values that are not much finer, such as whole numbers: their ties remain ties.
+std::vector<float> common_shift(const Embeddings& e) {
+  constexpr int kBits = 6;
+  std::vector<double> sums(static_cast<size_t>(e.dimensions), 0.0);
+  for (int64_t row = 0; row < e.rows; ++row) {
+    row_kernels().accumulate(e[row].data(), e.dimensions, sums.data());
+  }
+  std::vector<float> shift(sums.size());
+  for (size_t d = 0; d < sums.size(); ++d) {
+    int exponent = 0;
+    const double fraction = std::frexp(sums[d] / static_cast<double>(e.rows), &exponent);
+    shift[d] = static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(fraction, kBits)), exponent - kBits));
+  }
+  return shift;
+}
+
+std::vector<float> squared_norms(ThreadPool& pool, const Embeddings& e, const std::vector<float>& shift) {
   std::vector<float> norms(static_cast<size_t>(e.rows));
   constexpr int64_t kRows = 256;
   pool.parallel_for((e.rows + kRows - 1) / kRows, [&](int64_t piece, int) {
     for (int64_t row = piece * kRows; row < std::min(e.rows, (piece + 1) * kRows); ++row) {
       double sum = 0;
-      for (const float value : e[row]) {
+      for (size_t d = 0; d < shift.size(); ++d) {
+        const float value = e[row][d] - shift[d];
         sum += static_cast<double>(value) * value;
       }
       norms[static_cast<size_t>(row)] = static_cast<float>(sum);
@@ -58,8 +77,6 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
       pool_(pool),
       queries_(queries),
       gallery_(gallery),
-      query_norms_(squared_norms(pool, queries)),
-      gallery_norms_(squared_norms(pool, gallery)),
       block_rows_(std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, gallery.rows), 1, kMostBlockRows)) {
   check(queries, "queries");
   check(gallery, "gallery");
@@ -67,6 +84,9 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
     fail(ErrorCode::data, "embeddings: queries have ", queries.dimensions, " dimensions, the gallery ",
          gallery.dimensions);
   }
+  shift_ = common_shift(gallery);
+  query_norms_ = squared_norms(pool, queries, shift_);
+  gallery_norms_ = squared_norms(pool, gallery, shift_);
   check_range(query_norms_, "queries");
   check_range(gallery_norms_, "gallery");
   gallery_tensor_ = upload(gallery, 0, gallery.rows);
@@ -74,7 +94,15 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
 
 Tensor Distances::upload(const Embeddings& rows, int64_t begin, int64_t end) {
   Tensor tensor = backend_.new_tensor("distances", {end - begin, rows.dimensions});
-  backend_.upload(rows.values + begin * rows.dimensions, tensor);
+  std::vector<float> shifted(static_cast<size_t>((end - begin) * rows.dimensions));
+  pool_.parallel_for(end - begin, [&](int64_t row, int) {
+    const auto from = rows[begin + row];
+    float* to = shifted.data() + row * rows.dimensions;
+    for (size_t d = 0; d < shift_.size(); ++d) {
+      to[d] = from[d] - shift_[d];
+    }
+  });
+  backend_.upload(shifted.data(), tensor);
   return tensor;
 }
 

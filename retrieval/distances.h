@@ -32,6 +32,7 @@ class Distances {
   ThreadPool& pool_;
   Embeddings queries_;
   Embeddings gallery_;
+  std::vector<float> shift_;  // [dimensions], subtracted from all
   std::vector<float> query_norms_;
   std::vector<float> gallery_norms_;
   int64_t block_rows_;

@@ -17,11 +17,11 @@ void check(const Identities& id, int64_t queries, int64_t gallery) {
       fail(ErrorCode::data, what, ": ", found, " for ", expected, " embeddings");
     }
   };
-  require_count("query labels", id.query_labels.size(), queries);
   require_count("gallery labels", id.gallery_labels.size(), gallery);
+  require_count("query labels", id.query_labels.size(), queries);
   if (!id.query_cameras.empty() || !id.gallery_cameras.empty()) {
-    require_count("query cameras", id.query_cameras.size(), queries);
     require_count("gallery cameras", id.gallery_cameras.size(), gallery);
+    require_count("query cameras", id.query_cameras.size(), queries);
   }
   if (id.same_set && queries != gallery) {
     fail(ErrorCode::data, "queries and gallery are to be one set, but have ", queries, " and ", gallery, " images");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "engine/error.h"
 #include "retrieval/nearest.h"
@@ -23,14 +24,27 @@ std::vector<float> stack(const Embeddings& first, const Embeddings& second) {
   return values;
 }
 
+// Lanes that add up side by side: the compiler may not reorder a single sum.
 float squared_distance(std::span<const float> a, std::span<const float> b) {
-  float sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
+  constexpr size_t kLanes = 16;
+  float sums[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= a.size(); i += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const float difference = a[i + lane] - b[i + lane];
+      sums[lane] += difference * difference;
+    }
+  }
+  float sum = std::accumulate(std::begin(sums), std::end(sums), 0.0F);
+  for (; i < a.size(); ++i) {
     const float difference = a[i] - b[i];
     sum += difference * difference;
   }
   return sum;
 }
+
+// Distances from queries to the gallery that are kept from one pass to the other, where they are so few.
+constexpr int64_t kMostKept = int64_t{128} << 20;
 
 Embeddings doubled_if_asked(Embeddings queries, const Embeddings& gallery, const RerankOptions& options) {
   require(!(options.duplicate_self && queries.rows > 0), "rerank",
@@ -69,7 +83,13 @@ Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embedding
 void Rerank::find_neighbours() {
   neighbours_.resize(static_cast<size_t>(all_.rows * reach_));
   largest_.resize(static_cast<size_t>(all_.rows));
+  if (query_count_ * gallery_count_ <= kMostKept) {
+    kept_.resize(static_cast<size_t>(query_count_ * gallery_count_));
+  }
   distances_.for_each_row([&](int64_t image, std::span<float> row) {
+    if (!kept_.empty() && image < query_count_) {
+      std::copy(row.begin() + first_of_gallery_, row.end(), kept_.begin() + image * gallery_count_);
+    }
     select_nearest(row, reach_, kNobody, neighbours_.data() + image * reach_);
     largest_[static_cast<size_t>(image)] = row_kernels().largest(row.data(), std::ssize(row));
   });
@@ -179,24 +199,38 @@ void Rerank::invert() {
   }
 }
 
+void Rerank::finish(int64_t query, std::span<float> to) const {
+  thread_local std::vector<float> shared;
+  shared.assign(static_cast<size_t>(gallery_count_), 0.0F);
+  for (const Entry& mine : codes_[static_cast<size_t>(query)]) {
+    const auto column = static_cast<size_t>(mine.image);
+    for (auto e = static_cast<size_t>(column_starts_[column]); e < static_cast<size_t>(column_starts_[column + 1]);
+         ++e) {
+      shared[static_cast<size_t>(columns_[e].image)] += std::min(mine.weight, columns_[e].weight);
+    }
+  }
+  const float scale = options_.lambda * relative(query);
+  for (size_t g = 0; g < to.size(); ++g) {
+    to[g] = (1 - options_.lambda) * (1 - shared[g] / (2 - shared[g])) + scale * to[g];
+  }
+}
+
 void Rerank::for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit) {
-  distances_.for_each_row(begin, end, [&](int64_t query, std::span<float> row) {
-    const auto at = static_cast<size_t>(query);
-    thread_local std::vector<float> shared;
-    shared.assign(static_cast<size_t>(gallery_count_), 0.0F);
-    for (const Entry& mine : codes_[at]) {
-      const auto column = static_cast<size_t>(mine.image);
-      for (auto e = static_cast<size_t>(column_starts_[column]); e < static_cast<size_t>(column_starts_[column + 1]);
-           ++e) {
-        shared[static_cast<size_t>(columns_[e].image)] += std::min(mine.weight, columns_[e].weight);
-      }
-    }
-    const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
-    const float scale = options_.lambda * relative(query);
-    for (size_t g = 0; g < to.size(); ++g) {
-      to[g] = (1 - options_.lambda) * (1 - shared[g] / (2 - shared[g])) + scale * to[g];
-    }
-    visit(query, to);
+  if (kept_.empty()) {
+    distances_.for_each_row(begin, end, [&](int64_t query, std::span<float> row) {
+      const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
+      finish(query, to);
+      visit(query, to);
+    });
+    return;
+  }
+  pool_.parallel_for(end - begin, [&](int64_t piece, int) {
+    const int64_t query = begin + piece;
+    thread_local std::vector<float> row;
+    const auto from = kept_.begin() + query * gallery_count_;
+    row.assign(from, from + gallery_count_);
+    finish(query, row);
+    visit(query, row);
   });
 }
 

@@ -21,8 +21,8 @@ struct RerankOptions {
 };
 
 // k-reciprocal re-ranking (Zhong et al.), sparse: the same distances as the dense algorithm in memory of the order of
-// images x neighbours. Neighbours are ranked by squared Euclidean distance over queries and gallery together, ties by
-// index, queries first.
+// images x neighbours (and half a gibibyte at most). Neighbours are ranked by squared Euclidean distance over queries
+// and gallery together, ties by index, queries first.
 class Rerank {
  public:
   // `queries` without rows: the gallery's images query each other.
@@ -51,6 +51,8 @@ class Rerank {
   void encode_all();
   void expand_queries();
   void invert();
+  // Plain distances to the gallery become final ones.
+  void finish(int64_t query, std::span<float> to) const;
 
   ThreadPool& pool_;
   RerankOptions options_;
@@ -66,6 +68,7 @@ class Rerank {
   std::vector<Sparse> codes_;
   std::vector<int64_t> column_starts_;  // the gallery's codes by column
   std::vector<Entry> columns_;
+  std::vector<float> kept_;  // [queries, gallery], or empty if that is too large: then they are computed again
 };
 
 }  // namespace gle

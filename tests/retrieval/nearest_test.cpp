@@ -65,6 +65,25 @@ TEST(Nearest, AgreesWithDistancesInDouble) {
   }
 }
 
+TEST(Nearest, ALargeCommonPartDoesNotDrownDistances) {
+  Machine m;
+  Matrix points = random_matrix(200, 16, 5);
+  for (float& value : points.values) {
+    value = 100 + std::round(1024 * value) / 1024;
+  }
+  Distances distances(*m.backend, m.pool, points.view(), points.view());
+  distances.for_each_row([&](int64_t query, std::span<float> row) {
+    for (int64_t g = 0; g < points.rows; ++g) {
+      double sum = 0;
+      for (size_t d = 0; d < 16; ++d) {
+        const double difference = static_cast<double>(points.view()[query][d]) - points.view()[g][d];
+        sum += difference * difference;
+      }
+      EXPECT_NEAR(row[static_cast<size_t>(g)], sum, 1e-4) << query << " " << g;
+    }
+  });
+}
+
 TEST(Nearest, DuplicatesRankByIndexAndSelfIsLeftOut) {
   Machine m;
   Matrix points = random_matrix(300, 24, 3);

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Runs gle-embed, gle-eval and gle-search as users do: results, messages, exit codes, and going on after a stop.
+#   retrieval_programs_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
+set -euo pipefail
+tools=$1 data=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/expect.sh"
+cd "$work"
+embed="$tools/gle-embed" eval="$tools/gle-eval" search="$tools/gle-search"
+small="--input 64x64 --threads 2 --workers 1 --no-progress"
+
+tar xzf "$data/omniglot.tar.gz"
+mkdir set flat
+for class in $(ls test | head -n 5); do
+  mkdir "set/$class"
+  cp $(ls test/$class/*.png | head -n 8) "set/$class"
+done
+cp set/*/*_01.png flat
+picture=$(ls set/*/*_03.png | head -n 1)
+"$tools/gle-model" init bn_inception a.safetensors --seed 1
+"$tools/gle-model" init bn_inception b.safetensors --seed 2
+
+# -- gle-embed ------------------------------------------------------------------------------------------------------
+expect 0 "example: gle-embed" "$embed" --help
+expect 2 "--out" "$embed" a.safetensors set
+expect 2 "a model and images are needed" "$embed" set --out x
+expect 6 "nosuch" "$embed" nosuch.safetensors set --out x $small
+expect 3 "nosuch" "$embed" a.safetensors nosuch --out x $small
+expect 4 "no run was saved" "$embed" set set --out x $small
+expect 0 "40 embeddings of 1024" "$embed" a.safetensors set --out e $small
+[ "$(stat -c %s e/embeddings.npy)" -eq $((128 + 40 * 1024 * 4)) ]
+[ "$(stat -c %s e/labels.npy)" -eq $((128 + 40 * 4)) ]
+[ "$(wc -l <e/ids.csv)" -eq 41 ]
+expect 0 "complete already" "$embed" a.safetensors set --out e $small
+expect 2 "another job" "$embed" b.safetensors set --out e $small
+expect 2 "another job" "$embed" a.safetensors set --out e --flip $small
+expect 0 "40 embeddings" "$embed" a.safetensors set --out f --slope 0.5 --max-share 0.5 --beta 0.1 --flip --batch 7 $small
+expect 0 "40 embeddings" "$embed" b.safetensors set --out f --overwrite $small
+expect 0 "5 embeddings of 2048" "$embed" a.safetensors b.safetensors flat --out ensemble $small
+ls flat/*.png >list.txt
+expect 0 "5 embeddings" "$embed" a.safetensors list.txt --out listed $small
+expect 0 "1 embeddings" "$embed" a.safetensors "$picture" --out one $small
+cmp <(head -c $((128 + 4096)) listed/embeddings.npy | tail -c 4096) <(head -c $((128 + 4096)) e/embeddings.npy | tail -c 4096)
+mkdir empty broken
+printf 'no picture' >broken/a.png
+expect 3 "" "$embed" a.safetensors empty --out x $small
+expect 3 "a.png" "$embed" a.safetensors broken --out x $small
+
+# Stopped and started again: the same bytes as without a stop.
+mkdir many
+for class in $(ls test | head -n 40); do cp "test/$class/"*_0[1-9].png many; done
+all=$(ls many | wc -l)
+expect 0 "$all embeddings" "$embed" a.safetensors many --out whole --batch 2 $small
+stop() {  # SIGNAL CODE: begins to fill `parts` and is stopped after some rows
+  "$embed" a.safetensors many --out parts --batch 2 $small >out 2>&1 &
+  local pid=$! code=0
+  while [ "$(stat -c %s parts/embeddings.npy.partial 2>/dev/null || echo 0)" -lt $((128 + 6 * 4096)) ]; do
+    kill -0 "$pid" || { cat out; return 1; }
+    sleep 0.01
+  done
+  kill "-$1" "$pid"
+  wait "$pid" || code=$?
+  [ "$code" -eq "$2" ] || { echo "FAILED: SIG$1 gave $code, expected $2"; cat out; return 1; }
+}
+stop TERM 75
+grep -qF "start it again to continue" out
+expect 3 "start it again to continue" "$search" parts "$picture"
+expect 0 "continues at image" "$embed" a.safetensors many --out parts --batch 2 $small
+cmp whole/embeddings.npy parts/embeddings.npy
+cmp whole/ids.csv parts/ids.csv
+rm -r parts
+stop INT 75
+printf 'x' | dd of=parts/embeddings.npy.partial bs=1 seek=200 conv=notrunc status=none  # damaged: begins anew
+expect 0 "$all embeddings" "$embed" a.safetensors many --out parts --batch 2 $small
+cmp whole/embeddings.npy parts/embeddings.npy
+rm -r parts
+stop KILL 137
+expect 0 "$all embeddings" "$embed" a.safetensors many --out parts --batch 2 $small
+cmp whole/embeddings.npy parts/embeddings.npy
+rm -r parts
+stop INT 75
+expect 0 "$all embeddings" "$embed" b.safetensors many --out parts --batch 64 $small  # another job: from its beginning
+expect 0 "$all embeddings" "$embed" b.safetensors many --out other --batch 64 $small
+cmp other/embeddings.npy parts/embeddings.npy
+
+# -- gle-eval -------------------------------------------------------------------------------------------------------
+# npy FILE TYPE SHAPE BYTES: an array.
+npy() {
+  { printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"; printf "$4"; } >"$1"
+}
+zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' four='\x00\x00\x80\x40' nan='\x00\x00\xc0\x7f'
+i0='\x00\x00\x00\x00' i1='\x01\x00\x00\x00' i2='\x02\x00\x00\x00' im1='\xff\xff\xff\xff'
+npy points.npy '<f4' '4, 1' "$zero$one$two$four"
+npy labels.npy '<i4' '4,' "$i0$i0$i1$i1"
+npy nan.npy '<f4' '4, 1' "$zero$one$nan$four"
+npy none.npy '<f4' '0, 1' ""
+npy wide.npy '<f4' '2, 2' "$zero$one$two$four"
+npy two.npy '<i4' '2,' "$i0$i1"
+npy three.npy '<i4' '3,' "$i0$i0$i1"
+npy single.npy '<i4' '4,' "$i0$i1$i2$im1"
+npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
+npy floats.npy '<f4' '4,' "$zero$one$two$four"
+a="--embeddings points.npy --labels labels.npy"
+
+expect 0 "example: gle-eval" "$eval" --help
+expect 2 "give either" "$eval"
+expect 2 "give either" "$eval" e $a
+expect 2 "needs --labels" "$eval" --embeddings points.npy
+# 0 finds 1; 1 finds 0 before 2, at the same distance; 2 finds 1 first and 4 after it and 0, again a tie; 4 finds 2.
+expect 0 '"R@1": 0.75' "$eval" $a --ks 1,2,3 --json - --no-nmi
+grep -qF '"R@2": 0.75' out
+grep -qF '"R@3": 1.0' out
+expect 2 "Recall@4 asked of a gallery of 3" "$eval" $a --ks 4
+expect 2 "Recall@0" "$eval" $a --ks 0
+expect 3 "row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
+expect 3 "no embeddings" "$eval" --embeddings none.npy --labels labels.npy
+expect 3 "gallery labels: 3 for 4 embeddings" "$eval" --embeddings points.npy --labels three.npy
+expect 3 "whole numbers" "$eval" --embeddings points.npy --labels floats.npy
+expect 3 "axes" "$eval" --embeddings labels.npy --labels labels.npy
+expect 3 "dimensions" "$eval" $a --query-embeddings wide.npy --query-labels two.npy
+expect 2 "belong together" "$eval" $a --query-embeddings points.npy
+head -c 140 points.npy >cut.npy
+expect 3 "cut.npy" "$eval" --embeddings cut.npy --labels labels.npy
+expect 6 "nosuch" "$eval" --embeddings nosuch.npy --labels labels.npy
+expect 3 "no query has a match" "$eval" --embeddings points.npy --labels single.npy --no-nmi
+expect 0 "2 of 4 queries have no match" "$eval" $a --cameras cameras.npy --ks 1
+expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embeddings points.npy --query-labels labels.npy
+expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
+expect 2 "M needs the network" "$eval" $a --strategies M
+expect 2 "each once" "$eval" $a --strategies B,B
+expect 2 "reach beyond the 4 images" "$eval" $a --strategies R
+expect 0 "B+R" "$eval" $a --strategies B,R --k1 2 --k2 1 --lambda 0.5 --bootstrap 50
+expect 0 "40 queries" "$eval" e --bootstrap 100 --json e.json
+grep -qF '"intervals"' e.json
+expect 3 "no labels" "$eval" listed
+expect 0 "M+B+L+R+F" "$eval" a.safetensors set --strategies all --k1 5 --k2 2 $small --json all.json
+[ "$(grep -c '"strategies"' all.json)" -eq 10 ]
+expect 0 "none" "$eval" a.safetensors b.safetensors set $small --no-nmi
+expect 3 "no classes" "$eval" a.safetensors flat $small
+
+# -- gle-search -----------------------------------------------------------------------------------------------------
+expect 0 "example: gle-search" "$search" --help
+expect 0 "$picture" "$search" e "$picture" flat/*.png --k 3 --json found.json --sheet found.png
+grep -A 1 "^$picture" out | grep -qF "${picture#set/}"
+head -c 8 found.png | cmp - <(printf '\x89PNG\r\n\x1a\n')
+grep -qF '"distance"' found.json
+expect 2 "41 neighbours asked of a gallery of 40" "$search" e "$picture" --k 41
+expect 3 "nosuch.png" "$search" e nosuch.png
+expect 3 "meta.json" "$search" empty "$picture"
+expect 4 "not the model" "$search" e "$picture" --model b.safetensors
+mv a.safetensors moved.safetensors
+expect 6 "a.safetensors" "$search" e "$picture"
+expect 0 "$picture" "$search" e "$picture" --model moved.safetensors
+if ! grep -q faiss < <(ldd "$search") && ! "$search" e "$picture" --model moved.safetensors --approximate >out 2>&1; then
+  grep -qF "GLE_FAISS=ON" out
+else
+  grep -qF "of the exact 10 nearest found" out
+fi
+printf '\x01' | dd of=e/embeddings.npy bs=1 seek=5000 conv=notrunc status=none
+expect 3 "not what meta.json says" "$search" e "$picture" --model moved.safetensors
+expect 3 "not what meta.json says" "$eval" e
+echo "gle-embed, gle-eval and gle-search: all as expected"
