@@ -67,8 +67,9 @@ std::optional<RankingMetrics> Evaluator::run(Network& network, const Stop& stop)
   };
   Distances distances(backend_, pool_, rows(*query_rows), rows(*gallery_rows));
   std::vector<QueryMetrics> each(queries.size());
+  const Matches matches(identities);
   distances.for_each_row([&](int64_t query, std::span<float> to) {
-    each[static_cast<size_t>(query)] = query_metrics(match_ranks(identities, query, to));
+    each[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, to));
   });
   return summarise(each, options_.ks);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs gle-model and gle-data as users do: results, messages and exit codes.
+# Runs gle-model, gle-data and gle-report as users do: results, messages and exit codes.
 #   programs_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
 set -euo pipefail
 tools=$1 data=$2
@@ -48,7 +48,25 @@ expect 0 "4840 in 242 classes" "$tools/gle-data" check "$data/omniglot.tar.gz" -
 expect 0 "small" "$tools/gle-data" check "$data/omniglot.tar.gz" --lists-only --samples 30
 expect 3 "No such file" "$tools/gle-data" check nosuch
 expect 2 "A:B" "$tools/gle-data" check "$data/omniglot.tar.gz" --train-classes 5
+
+report=$tools/gle-report
+expect 0 "example: gle-report" "$report" --help
+expect 2 "RUN is required" "$report"
+expect 2 "no such folder" "$report" nosuch
+mkdir -p '<b>/checkpoints'
+expect 2 "no metrics.jsonl" "$report" '<b>'
+printf '{"step":1,"kind":"training","loss":1}\n{"step":2,"kind":"training","loss":0.5}\n' >'<b>/metrics.jsonl'
+expect 0 "report.html" "$report" '<b>'
+grep -qF '<bdi>&lt;b&gt;</bdi>' '<b>/report.html'
+grep -qF 'the run has no checkpoint' '<b>/report.html'
+expect 0 "one.html" "$report" '<b>' '<b>' --no-pictures --out one.html
+grep -qF -- '--no-pictures was given' one.html
+expect 6 "nosuch" "$report" '<b>' --out nosuch/one.html
+printf 'no checkpoint' >'<b>/checkpoints/best.gle'
+expect 4 "best.gle" "$report" '<b>' --data "$data/omniglot.tar.gz"
+expect 3 "nosuch" "$report" '<b>' --data nosuch
+
 mkdir -p set/one set/two
 printf 'no picture' | tee set/one/a.jpg set/one/b.jpg set/two/a.jpg >set/two/b.jpg
 expect 3 "broken" "$tools/gle-data" check set
-echo "gle-model and gle-data: all as expected"
+echo "gle-model, gle-data and gle-report: all as expected"
