@@ -84,6 +84,54 @@ TEST(Ranking, RanksEqualSortingWithTiesJunkDistractorsAndCameras) {
   }
 }
 
+TEST(Ranking, CmcAndMapAreTorchreids) {
+  const Npz oracle = fixture("torchreid.npz");
+  const auto cases = static_cast<int>(oracle.at("cases").scalar());
+  ASSERT_GE(cases, 60);
+  for (int i = 0; i < cases; ++i) {
+    const std::string name = std::to_string(i) + "/";
+    Identities id{.query_labels = labels(oracle.at(name + "query_ids")),
+                  .gallery_labels = labels(oracle.at(name + "gallery_ids")),
+                  .query_cameras = labels(oracle.at(name + "query_cameras")),
+                  .gallery_cameras = labels(oracle.at(name + "gallery_cameras"))};
+    std::replace(id.gallery_labels.begin(), id.gallery_labels.end(), 0, Identities::kDistractor);
+    const Matrix distances = matrix(oracle.at(name + "distances"));
+    const Matches matches(id);
+    std::vector<QueryMetrics> queries;
+    for (int64_t query = 0; query < distances.rows; ++query) {
+      queries.push_back(query_metrics(matches.ranks(query, distances.view()[query])));
+    }
+    const std::vector<float> cmc = oracle.at(name + "cmc").floats();
+    std::vector<int64_t> ks(cmc.size());
+    std::iota(ks.begin(), ks.end(), int64_t{1});
+    const RankingMetrics found = summarise(queries, ks);
+    EXPECT_NEAR(found.map, oracle.at(name + "map").scalar(), 1e-12) << i;
+    for (size_t k = 0; k < ks.size(); ++k) {
+      // torchreid divides whole numbers in single precision.
+      EXPECT_EQ(static_cast<float>(found.recall[k]), cmc[k]) << i << " rank " << ks[k];
+    }
+  }
+}
+
+// Both ways to find ranks, around the number of matches at which one takes over from the other.
+TEST(Ranking, ManyMatchesRankAsFewDo) {
+  for (const int64_t gallery : {90, 97, 300}) {
+    for (const int classes : {1, 2, 6}) {
+      Identities id{.query_labels = random_labels(gallery, classes, 3), .gallery_labels = {}, .same_set = true};
+      id.gallery_labels = id.query_labels;
+      id.query_cameras = id.gallery_cameras = random_labels(gallery, 4, 5);
+      const Matches matches(id);
+      for (int64_t query = 0; query < gallery; ++query) {
+        std::vector<float> row(static_cast<size_t>(gallery));
+        for (size_t i = 0; i < row.size(); ++i) {
+          row[i] = std::floor(40 * uniform(RandomKey{.seed = 2, .stream = static_cast<uint64_t>(query)}, i));
+        }
+        EXPECT_EQ(matches.ranks(query, row), ranks_by_sorting(id, query, row)) << gallery << " " << classes;
+      }
+    }
+  }
+}
+
 TEST(Ranking, MetricsOfKnownRanks) {
   const std::vector<int64_t> ranks = {0, 2, 5};
   const QueryMetrics q = query_metrics(ranks);

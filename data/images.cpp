@@ -1,0 +1,77 @@
+#include "data/images.h"
+
+#include <algorithm>
+
+#include "engine/error.h"
+
+namespace gle::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Dataset unlabelled(std::shared_ptr<const Folder> folder, std::span<const std::string> paths) {
+  Dataset data;
+  data.name = "images";
+  data.folder = std::move(folder);
+  for (const std::string& path : paths) {
+    Item item;
+    item.path = path;
+    item.label = kNoLabel;
+    item.query = item.gallery = true;
+    data.items.push_back(std::move(item));
+  }
+  return data;
+}
+
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : "."; }
+
+Dataset listed(const fs::path& list, Outside outside) {
+  auto folder = std::make_shared<const Folder>(folder_of(list), outside);
+  Bytes text;
+  folder->read(list.filename().string(), kMostListBytes, text);
+  std::vector<std::string> paths;
+  for (const ListLine& line : lines_of(text, list.string())) {
+    if (const std::string problem = path_problem(line.text); !problem.empty()) {
+      fail(ErrorCode::data, list.string(), ":", line.number, ": ", problem);
+    }
+    paths.emplace_back(line.text);
+  }
+  if (paths.empty()) {
+    fail(ErrorCode::data, list.string(), ": names no image");
+  }
+  return unlabelled(std::move(folder), paths);
+}
+
+}  // namespace
+
+Dataset image_files(std::span<const fs::path> paths) {
+  std::vector<std::string> absolute;
+  for (const fs::path& path : paths) {
+    absolute.push_back(fs::absolute(path).lexically_normal().relative_path().string());
+  }
+  return unlabelled(std::make_shared<const Folder>("/", Outside::allow), absolute);
+}
+
+Dataset load_images_or_dataset(const fs::path& path, const DatasetOptions& options) {
+  std::error_code ignored;
+  if (options.dataset.empty() && fs::is_regular_file(path, ignored)) {
+    if (has_image_extension(path.string())) {
+      return image_files(std::span(&path, 1));
+    }
+    if (path.extension() == ".txt") {
+      return listed(path, options.outside);
+    }
+  }
+  if (options.dataset.empty() && fs::is_directory(path, ignored)) {
+    auto folder = std::make_shared<const Folder>(path, options.outside);
+    std::vector<std::string> files = folder->files("");
+    std::erase_if(files, [](const std::string& name) { return !has_image_extension(name); });
+    if (!files.empty()) {
+      return unlabelled(std::move(folder), files);
+    }
+  }
+  return load_dataset(path, options);
+}
+
+}  // namespace gle::data

@@ -1,0 +1,51 @@
+#include "tools/cli/dataset.h"
+
+#include <cstdio>
+
+#include "data/images.h"
+#include "engine/error.h"
+
+namespace gle::tools {
+
+data::DatasetOptions DatasetArguments::options() const {
+  data::DatasetOptions result{.dataset = dataset, .outside = outside ? data::Outside::allow : data::Outside::refuse};
+  if (!train_classes.empty()) {
+    data::ClassRange range;
+    int read = 0;
+    if (std::sscanf(train_classes.c_str(), "%9d:%9d%n", &range.begin, &range.end, &read) != 2 ||
+        static_cast<size_t>(read) != train_classes.size()) {
+      fail(ErrorCode::usage, "--train-classes ", train_classes, ": A:B is expected, as 0:100");
+    }
+    result.train_classes = range;
+  }
+  return result;
+}
+
+EmbedOptions DatasetArguments::embed_options() const {
+  return {.decode = {.exif = exif ? data::Exif::rotate : data::Exif::ignore}, .batch = batch, .workers = workers};
+}
+
+void add_dataset_options(CLI::App& app, DatasetArguments& arguments) {
+  app.add_option("--dataset", arguments.dataset,
+                 "cub, sop, market1501, folders, ...; default: by what is in the folder")
+      ->option_text("NAME");
+  app.add_option("--train-classes", arguments.train_classes, "class folders: those to train on; the others are tested")
+      ->option_text("A:B");
+  app.add_flag("--allow-outside-root", arguments.outside, "lists and links may lead out of the folder");
+  app.add_flag("--exif", arguments.exif, "turn pictures as EXIF says");
+  app.add_option("--batch", arguments.batch, "images at a time")->option_text("B")->check(CLI::Range(1, 65536));
+  app.add_option("--workers", arguments.workers, "threads that decode")->option_text("N")->check(CLI::Range(0, 256));
+}
+
+std::shared_ptr<const data::Dataset> open_dataset(const std::string& path, const DatasetArguments& arguments,
+                                                  const Verbosity& verbosity) {
+  auto data = std::make_shared<data::Dataset>(data::load_images_or_dataset(path, arguments.options()));
+  if (!verbosity.quiet) {
+    for (const std::string& warning : data->warnings) {
+      std::fprintf(stderr, "%s: %s\n", path.c_str(), warning.c_str());
+    }
+  }
+  return data;
+}
+
+}  // namespace gle::tools

@@ -1,0 +1,250 @@
+#include "tools/evaluation_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/error.h"
+#include "models/files/npy.h"
+#include "retrieval/embedding_folder.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/progress.h"
+
+namespace gle::tools {
+
+namespace {
+
+Embeddings view_of(const std::vector<float>& values, int64_t dimensions) {
+  return {values.data(), dimensions == 0 ? 0 : static_cast<int64_t>(values.size()) / dimensions, dimensions};
+}
+
+void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
+  to.insert(to.end(), from[row].begin(), from[row].end());
+}
+
+class OfModels : public EvaluationSource {
+ public:
+  OfModels(Backend& backend, const std::vector<std::string>& models, const std::string& path, const ModelOptions& model,
+           const DatasetArguments& arguments, const Verbosity& verbosity)
+      : backend_(backend),
+        data_(open_dataset(path, arguments, verbosity)),
+        options_(arguments.embed_options()),
+        verbosity_(verbosity) {
+    const std::vector<uint32_t> queries = data_->query_items();
+    const std::vector<uint32_t> gallery = data_->gallery_items();
+    if (queries.empty() || gallery.empty()) {
+      fail(ErrorCode::data, path, ": has ", queries.size(), " queries and ", gallery.size(), " gallery images to test");
+    }
+    if (data_->class_names.empty()) {
+      fail(ErrorCode::data, path, ": its pictures have no classes; put those of a class into a folder of its own");
+    }
+    set_.identities = identities_of(*data_, queries, gallery);
+    for (uint32_t i = 0; i < data_->items.size(); ++i) {
+      if (data_->items[i].query || data_->items[i].gallery) {
+        items_.push_back(i);
+      }
+    }
+    models_ = open_models(backend, models, model);
+  }
+
+  std::string dataset() const override { return data_->name; }
+
+  const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) override {
+    std::vector<Strategy> wanted(used.begin(), used.end());
+    std::erase(wanted, Strategy::rerank);
+    std::sort(wanted.begin(), wanted.end());
+    if (made_ == wanted) {
+      return set_;
+    }
+    const std::vector<EmbeddingModel> embedders = embedding_models(models_, forward_options(wanted, values));
+    set_.dimensions = embedding_dimensions(embedders);
+    set_.query_values.clear();
+    set_.gallery_values.clear();
+    std::string name = "embedding";
+    for (const Strategy strategy : wanted) {
+      name += (strategy == wanted.front() ? ' ' : '+');
+      name += letter_of(strategy);
+    }
+    Progress progress(name, std::ssize(items_), verbosity_, "img");
+    gle::embed(backend_, embedders, data_, items_, options_, [&](const EmbeddedBatch& batch) {
+      for (int64_t row = 0; row < batch.rows.rows; ++row) {
+        const data::Item& item = data_->items[items_[static_cast<size_t>(batch.first + row)]];
+        if (item.gallery) {
+          append_row(batch.rows, row, set_.gallery_values);
+        }
+        if (item.query && !set_.identities.same_set) {
+          append_row(batch.rows, row, set_.query_values);
+        }
+      }
+      progress.update(batch.first + batch.rows.rows);
+      return true;
+    });
+    made_ = wanted;
+    return set_;
+  }
+
+ private:
+  Backend& backend_;
+  std::shared_ptr<const data::Dataset> data_;
+  EmbedOptions options_;
+  Verbosity verbosity_;
+  std::vector<OpenedModel> models_;
+  std::vector<uint32_t> items_;
+  EvaluationSet set_;
+  std::optional<std::vector<Strategy>> made_;
+};
+
+class OfEmbeddings : public EvaluationSource {
+ public:
+  OfEmbeddings(std::string dataset, EvaluationSet set) : dataset_(std::move(dataset)), plain_(std::move(set)) {
+    check(plain_.queries(), "queries");
+    check(plain_.gallery(), "gallery");
+    check(plain_.identities, plain_.queries().rows, plain_.gallery().rows);
+  }
+
+  std::string dataset() const override { return dataset_; }
+
+  const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) override {
+    for (const Strategy strategy : used) {
+      require(strategy == Strategy::beta || strategy == Strategy::rerank, "strategies", letter_of(strategy),
+              " needs the network and the images; embeddings alone allow B and R");
+    }
+    if (!uses(used, Strategy::beta)) {
+      return plain_;
+    }
+    normalised_.identities = plain_.identities;
+    normalised_.dimensions = plain_.dimensions;
+    normalised_.gallery_values = beta_normalised(plain_.gallery(), values.beta);
+    if (!plain_.identities.same_set) {
+      normalised_.query_values = beta_normalised(plain_.queries(), values.beta);
+    }
+    return normalised_;
+  }
+
+ private:
+  std::string dataset_;
+  EvaluationSet plain_;
+  EvaluationSet normalised_;
+};
+
+// Files of embeddings are data here, whatever the reader calls them.
+NpyArray read_array(const std::string& path) {
+  try {
+    return read_npy(path);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::weights) {
+      fail(ErrorCode::data, e.what());
+    }
+    throw;
+  }
+}
+
+std::vector<float> read_rows(const std::string& path, int64_t& dimensions) {
+  const NpyArray array = read_array(path);
+  if (array.shape.size() != 2 || array.kind != 'f') {
+    fail(ErrorCode::data, path, ": embeddings are [rows, dimensions] of floats; it has ", array.shape.size(),
+         " axes of kind '", array.kind, "'");
+  }
+  if (dimensions != 0 && array.shape[1] != dimensions) {
+    fail(ErrorCode::data, path, ": has ", array.shape[1], " dimensions, the other embeddings ", dimensions);
+  }
+  dimensions = array.shape[1];
+  return array.floats();
+}
+
+std::vector<int32_t> read_integers(const std::string& path) {
+  const NpyArray array = read_array(path);
+  if (array.shape.size() != 1 || array.kind == 'f' || array.kind == 'U') {
+    fail(ErrorCode::data, path, ": a list of whole numbers is expected, one for each embedding");
+  }
+  std::vector<int32_t> result;
+  for (const int64_t value : array.integers()) {
+    if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+      fail(ErrorCode::data, path, ": ", value, " does not fit in 32 bits");
+    }
+    result.push_back(static_cast<int32_t>(value));
+  }
+  return result;
+}
+
+}  // namespace
+
+Embeddings EvaluationSet::queries() const {
+  return identities.same_set ? gallery() : view_of(query_values, dimensions);
+}
+
+Embeddings EvaluationSet::gallery() const { return view_of(gallery_values, dimensions); }
+
+std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, const std::vector<std::string>& models,
+                                                   const std::string& data, const ModelOptions& model,
+                                                   const DatasetArguments& arguments, const Verbosity& verbosity) {
+  return std::make_unique<OfModels>(backend, models, data, model, arguments, verbosity);
+}
+
+std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
+  const EmbeddingFolder found = EmbeddingFolder::read(folder);
+  EvaluationSet set;
+  set.dimensions = found.view().dimensions;
+  Identities& id = set.identities;
+  id.same_set = std::all_of(found.items.begin(), found.items.end(),
+                            [](const EmbeddedItem& item) { return item.query == item.gallery; });
+  bool cameras = false;
+  for (size_t i = 0; i < found.items.size(); ++i) {
+    const EmbeddedItem& item = found.items[i];
+    cameras |= item.camera >= 0;
+    if (item.gallery) {
+      id.gallery_labels.push_back(item.label);
+      id.gallery_cameras.push_back(item.camera);
+      append_row(found.view(), static_cast<int64_t>(i), set.gallery_values);
+    }
+    if (item.query) {
+      id.query_labels.push_back(item.label);
+      id.query_cameras.push_back(item.camera);
+      if (!id.same_set) {
+        append_row(found.view(), static_cast<int64_t>(i), set.query_values);
+      }
+    }
+  }
+  if (!cameras) {
+    id.query_cameras.clear();
+    id.gallery_cameras.clear();
+  }
+  if (std::all_of(id.gallery_labels.begin(), id.gallery_labels.end(), [](int32_t label) { return label < 0; })) {
+    fail(ErrorCode::data, folder, ": its images have no labels");
+  }
+  return std::make_unique<OfEmbeddings>(cameras ? "re-identification" : "embeddings", std::move(set));
+}
+
+std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
+  require(!paths.labels.empty(), "gle-eval", "--embeddings needs --labels");
+  require(paths.query_embeddings.empty() == paths.query_labels.empty(), "gle-eval",
+          "--query-embeddings and --query-labels belong together");
+  EvaluationSet set;
+  Identities& id = set.identities;
+  set.gallery_values = read_rows(paths.embeddings, set.dimensions);
+  id.gallery_labels = read_integers(paths.labels);
+  for (int32_t& label : id.gallery_labels) {
+    if (std::find(paths.distractors.begin(), paths.distractors.end(), label) != paths.distractors.end()) {
+      label = Identities::kDistractor;
+    }
+  }
+  if (!paths.cameras.empty()) {
+    id.gallery_cameras = read_integers(paths.cameras);
+  }
+  id.same_set = paths.query_embeddings.empty();
+  if (id.same_set) {
+    require(paths.query_cameras.empty(), "gle-eval", "--query-cameras needs --query-embeddings");
+    id.query_labels = id.gallery_labels;
+    id.query_cameras = id.gallery_cameras;
+  } else {
+    set.query_values = read_rows(paths.query_embeddings, set.dimensions);
+    id.query_labels = read_integers(paths.query_labels);
+    if (!paths.query_cameras.empty()) {
+      id.query_cameras = read_integers(paths.query_cameras);
+    }
+  }
+  return std::make_unique<OfEmbeddings>(id.gallery_cameras.empty() ? "embeddings" : "re-identification",
+                                        std::move(set));
+}
+
+}  // namespace gle::tools

@@ -1,0 +1,192 @@
+// Embeddings of images, streamed to a folder that gle-eval and gle-search read.
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "retrieval/embedding_folder.h"
+#include "retrieval/strategies.h"
+#include "tools/cli/dataset.h"
+#include "tools/cli/device.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/model.h"
+#include "tools/cli/progress.h"
+
+namespace gle::tools {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> inputs;  // models, and at the end the images
+  std::string out;
+  std::string split = "test";
+  bool overwrite = false;
+  ForwardOptions forward;
+  float max_share = -1;
+  float beta = -1;
+  DatasetArguments data;
+  ModelOptions model;
+  DeviceOptions device;
+  Verbosity verbosity;
+};
+
+std::vector<uint32_t> chosen_items(const data::Dataset& data, const std::string& split) {
+  std::vector<uint32_t> items;
+  for (uint32_t i = 0; i < data.items.size(); ++i) {
+    const data::Item& item = data.items[i];
+    if (split == "all" || (split == "train" && item.train) || (split == "query" && item.query) ||
+        (split == "gallery" && item.gallery) || (split == "test" && (item.query || item.gallery))) {
+      items.push_back(i);
+    }
+  }
+  return items;
+}
+
+std::vector<EmbeddedItem> descriptions(const data::Dataset& data, const std::vector<uint32_t>& items) {
+  std::vector<EmbeddedItem> result;
+  for (const uint32_t i : items) {
+    const data::Item& item = data.items[i];
+    result.push_back({.path = item.path,
+                      .class_name = item.label < 0 ? "" : data.class_names[static_cast<size_t>(item.label)],
+                      .label = item.label,
+                      .camera = item.camera,
+                      .query = item.query,
+                      .gallery = item.gallery});
+  }
+  return result;
+}
+
+std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& models, const data::Dataset& data) {
+  nlohmann::json job = {{"data", std::filesystem::absolute(arguments.inputs.back()).lexically_normal().string()},
+                        {"dataset", data.name},
+                        {"train_classes", arguments.data.train_classes},
+                        {"split", arguments.split},
+                        {"exif", arguments.data.exif},
+                        {"network", arguments.model.network},
+                        {"input", arguments.model.input},
+                        {"slope", arguments.forward.last_slope},
+                        {"flip", arguments.forward.flip},
+                        {"models", nlohmann::json::array()}};
+  if (arguments.forward.max_share) {
+    job["max_share"] = *arguments.forward.max_share;
+  }
+  if (arguments.forward.beta) {
+    job["beta"] = *arguments.forward.beta;
+  }
+  for (const OpenedModel& model : models) {
+    job["models"].push_back({{"path", std::filesystem::absolute(model.path).lexically_normal().string()},
+                             {"crc32c", model.checksum},
+                             {"network", model.network->options().name}});
+  }
+  return job.dump();
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.inputs.size() < 2) {
+    fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
+  }
+  const auto backend = make_backend(arguments.device);
+  const auto data = open_dataset(arguments.inputs.back(), arguments.data, arguments.verbosity);
+  const std::vector<uint32_t> items = chosen_items(*data, arguments.split);
+  if (items.empty()) {
+    fail(ErrorCode::data, arguments.inputs.back(), ": has no image in --split ", arguments.split);
+  }
+  const std::vector<OpenedModel> models =
+      open_models(*backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.model);
+  const std::vector<EmbeddingModel> embedders = embedding_models(models, arguments.forward);
+  EmbeddingWriter writer(arguments.out, job_of(arguments, models, *data), descriptions(*data, items),
+                         embedding_dimensions(embedders), arguments.overwrite);
+  if (writer.complete()) {
+    if (!arguments.verbosity.quiet) {
+      std::fprintf(stderr, "%s: complete already\n", arguments.out.c_str());
+    }
+    return 0;
+  }
+  const int64_t batch = arguments.data.batch;
+  const int64_t first_batch = writer.rows() / batch;
+  writer.cut_to(first_batch * batch);
+  if (writer.rows() > 0 && !arguments.verbosity.quiet) {
+    std::fprintf(stderr, "%s: continues at image %lld of %zu\n", arguments.out.c_str(),
+                 static_cast<long long>(writer.rows()), items.size());
+  }
+
+  watch_interrupts();
+  Progress progress("embedding", std::ssize(items), arguments.verbosity, "img", writer.rows());
+  using Clock = std::chrono::steady_clock;
+  auto saved = Clock::now();
+  const auto take = [&](const EmbeddedBatch& done) {
+    writer.append(done.rows);
+    progress.update(writer.rows());
+    if (Clock::now() - saved > std::chrono::seconds(5)) {
+      writer.save();
+      saved = Clock::now();
+    }
+    return !interrupted();
+  };
+  const bool all = embed(*backend, embedders, data, items, arguments.data.embed_options(), take, first_batch);
+  progress.finish();
+  if (!all && writer.rows() < std::ssize(items)) {
+    writer.save();
+    std::fprintf(stderr, "gle-embed: stopped after %lld of %zu images; start it again to continue\n",
+                 static_cast<long long>(writer.rows()), items.size());
+    return kStoppedBySignal;
+  }
+  writer.finish();
+  if (!arguments.verbosity.quiet) {
+    std::printf("%s: %zu embeddings of %lld numbers\n", arguments.out.c_str(), items.size(),
+                static_cast<long long>(embedding_dimensions(embedders)));
+  }
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  Program program("gle-embed",
+                  "Embeddings of images: a folder with embeddings.npy, labels.npy, ids.csv and meta.json. Several "
+                  "models make an ensemble: their embeddings stand side by side. What was interrupted continues when "
+                  "started again.",
+                  "gle-embed runs/demo data/omniglot.tar.gz --out embedded");
+  CLI::App& app = program.options();
+  app.add_option(
+         "MODEL... IMAGES", arguments.inputs,
+         "weights, checkpoints or folders of runs; then a data set, a folder of pictures, a .txt list or a picture")
+      ->required();
+  app.add_option("--out", arguments.out, "folder to write")->option_text("FOLDER")->required();
+  app.add_option("--split", arguments.split, "which images: test, query, gallery, train or all")
+      ->option_text("NAME")
+      ->check(CLI::IsMember({"test", "query", "gallery", "train", "all"}));
+  app.add_flag("--overwrite", arguments.overwrite, "replace embeddings of another job");
+  app.add_option("--slope", arguments.forward.last_slope, "GL++: of the last activation, for negative values")
+      ->option_text("S");
+  const CLI::Option* max_share =
+      app.add_option("--max-share", arguments.max_share, "GL++: pooling of this share of maximum, the rest average")
+          ->option_text("A")
+          ->default_str("")
+          ->check(CLI::Range(0.0, 1.0));
+  const CLI::Option* beta = app.add_option("--beta", arguments.beta, "GL++: f / |f| + B f")
+                                ->option_text("B")
+                                ->default_str("")
+                                ->check(CLI::NonNegativeNumber);
+  app.add_flag("--flip", arguments.forward.flip, "GL++: mean with the mirror image's");
+  add_dataset_options(app, arguments.data);
+  add_model_options(app, arguments.model);
+  add_device_options(app, arguments.device);
+  add_verbosity_options(app, arguments.verbosity);
+  return program.run(argc, argv, [&] {
+    if (max_share->count() > 0) {
+      arguments.forward.max_share = arguments.max_share;
+    }
+    if (beta->count() > 0) {
+      arguments.forward.beta = arguments.beta;
+    }
+    return run(arguments);
+  });
+}
+
+}  // namespace
+
+}  // namespace gle::tools
+
+int main(int argc, char** argv) { return gle::tools::main(argc, argv); }

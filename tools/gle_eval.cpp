@@ -1,0 +1,313 @@
+// The field's metrics of a network on a data set, or of embeddings from anywhere; what Group Loss++ adds to them.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/error.h"
+#include "models/files/atomic_file.h"
+#include "retrieval/evaluate.h"
+#include "tools/cli/device.h"
+#include "tools/evaluation_source.h"
+
+namespace gle::tools {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> inputs;
+  ArrayPaths arrays;
+  std::vector<int64_t> ks;
+  std::string strategies = "none";
+  std::string preset;
+  std::string source = "paper";
+  StrategyValues values;
+  bool duplicate_self = false;
+  bool no_nmi = false;
+  int restarts = 1;
+  int rounds = 0;
+  uint64_t seed = 0;
+  std::string json;
+  DatasetArguments data;
+  ModelOptions model;
+  DeviceOptions device;
+  Verbosity verbosity;
+};
+
+struct Result {
+  std::string name;
+  Evaluation evaluation;
+  std::vector<std::pair<std::string, Interval>> intervals;
+};
+
+bool is_reid(const std::string& dataset) {
+  return dataset == "re-identification" || dataset == "market1501" || dataset == "dukemtmc" || dataset == "msmt17" ||
+         dataset.starts_with("cuhk03");
+}
+
+// What is usual for the data set, as far as the gallery reaches.
+std::vector<int64_t> usual_ks(const std::string& dataset, int64_t others) {
+  std::vector<int64_t> ks = dataset == "sop"      ? std::vector<int64_t>{1, 10, 100, 1000}
+                            : dataset == "inshop" ? std::vector<int64_t>{1, 10, 20, 30, 40, 50}
+                            : is_reid(dataset)    ? std::vector<int64_t>{1, 5, 10, 20}
+                                                  : std::vector<int64_t>{1, 2, 4, 8};
+  std::erase_if(ks, [&](int64_t k) { return k > others; });
+  return ks;
+}
+
+std::vector<std::pair<std::string, Interval>> intervals_of(const Evaluation& evaluation, const Arguments& arguments) {
+  std::vector<std::pair<std::string, Interval>> result;
+  const auto add = [&](const std::string& name, const std::function<double(const QueryMetrics&)>& value) {
+    result.emplace_back(name, bootstrap(evaluation.queries, value, arguments.rounds, arguments.seed));
+  };
+  for (const int64_t k : evaluation.metrics.ks) {
+    add("R@" + std::to_string(k), [k](const QueryMetrics& q) { return q.first < k ? 1.0 : 0.0; });
+  }
+  add("MAP@R", [](const QueryMetrics& q) { return q.map_at_r; });
+  add("RP", [](const QueryMetrics& q) { return q.r_precision; });
+  add("mAP", [](const QueryMetrics& q) { return q.average_precision; });
+  add("mINP", [](const QueryMetrics& q) { return q.inverse_penalty; });
+  return result;
+}
+
+// Title and value, in the order of the table's columns.
+std::vector<std::pair<std::string, double>> columns_of(const Evaluation& evaluation) {
+  const RankingMetrics& m = evaluation.metrics;
+  std::vector<std::pair<std::string, double>> columns;
+  for (size_t i = 0; i < m.ks.size(); ++i) {
+    columns.emplace_back("R@" + std::to_string(m.ks[i]), m.recall[i]);
+  }
+  if (evaluation.nmi) {
+    columns.emplace_back("NMI", *evaluation.nmi);
+  }
+  columns.emplace_back("MAP@R", m.map_at_r);
+  columns.emplace_back("RP", m.r_precision);
+  columns.emplace_back("mAP", m.map);
+  columns.emplace_back("mINP", m.minp);
+  return columns;
+}
+
+void print_table(const std::vector<Result>& results) {
+  const RankingMetrics& first = results.front().evaluation.metrics;
+  std::printf("%-12s", "strategies");
+  for (const auto& [title, value] : columns_of(results.front().evaluation)) {
+    std::printf(" %7s", title.c_str());
+  }
+  std::printf("\n");
+  for (const Result& result : results) {
+    std::printf("%-12s", result.name.c_str());
+    for (const auto& [title, value] : columns_of(result.evaluation)) {
+      std::printf(" %7.2f", 100 * value);
+    }
+    std::printf("\n");
+    if (!result.intervals.empty()) {
+      std::printf("  95%% of the queries' draws:");
+      for (const auto& [title, interval] : result.intervals) {
+        std::printf(" %s %.2f-%.2f", title.c_str(), 100 * interval.low, 100 * interval.high);
+      }
+      std::printf("\n");
+    }
+  }
+  if (first.without_match > 0) {
+    std::printf("%lld of %lld queries have no match in the gallery; they count in no average\n",
+                static_cast<long long>(first.without_match), static_cast<long long>(first.queries));
+  }
+}
+
+nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSource& source, int64_t gallery,
+                       const StrategyValues& values) {
+  const RankingMetrics& first = results.front().evaluation.metrics;
+  nlohmann::json json = {{"dataset", source.dataset()},
+                         {"queries", first.queries},
+                         {"gallery", gallery},
+                         {"queries_without_match", first.without_match},
+                         {"values",
+                          {{"max_share", values.max_share},
+                           {"beta", values.beta},
+                           {"slope", values.slope},
+                           {"k1", values.rerank.k1},
+                           {"k2", values.rerank.k2},
+                           {"lambda", values.rerank.lambda},
+                           {"duplicate_self", values.rerank.duplicate_self}}},
+                         {"rows", nlohmann::json::array()}};
+  for (const Result& result : results) {
+    nlohmann::json row = {{"strategies", result.name}};
+    for (const auto& [title, value] : columns_of(result.evaluation)) {
+      row[title] = value;
+    }
+    for (const auto& [title, interval] : result.intervals) {
+      row["intervals"][title] = {interval.low, interval.high};
+    }
+    json["rows"].push_back(std::move(row));
+  }
+  return json;
+}
+
+std::unique_ptr<EvaluationSource> source_for(Backend& backend, const Arguments& arguments) {
+  const bool arrays = !arguments.arrays.embeddings.empty();
+  require(arrays == arguments.inputs.empty(), "gle-eval",
+          "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
+  if (arrays) {
+    return source_of_arrays(arguments.arrays);
+  }
+  if (arguments.inputs.size() == 1) {
+    return source_of_folder(arguments.inputs[0]);
+  }
+  return source_of_models(backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.inputs.back(),
+                          arguments.model, arguments.data, arguments.verbosity);
+}
+
+// The published values, except where the command line says otherwise.
+StrategyValues values_for(const Arguments& arguments, const CLI::App& app, const std::string& dataset, bool same_set) {
+  StrategyValues values = published_values(arguments.preset.empty() ? dataset : arguments.preset,
+                                           arguments.source == "paper" ? Source::paper : Source::official);
+  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
+  values.max_share = given("--max-share") ? arguments.values.max_share : values.max_share;
+  values.beta = given("--beta") ? arguments.values.beta : values.beta;
+  values.slope = given("--slope") ? arguments.values.slope : values.slope;
+  values.rerank.k1 = given("--k1") ? arguments.values.rerank.k1 : values.rerank.k1;
+  values.rerank.k2 = given("--k2") ? arguments.values.rerank.k2 : values.rerank.k2;
+  values.rerank.lambda = given("--lambda") ? arguments.values.rerank.lambda : values.rerank.lambda;
+  values.rerank.duplicate_self = same_set && (values.rerank.duplicate_self || arguments.duplicate_self);
+  return values;
+}
+
+int run(const Arguments& arguments, const CLI::App& app) {
+  const std::vector<Strategy> strategies = parse_strategies(arguments.strategies);
+  const auto backend = make_backend(arguments.device);
+  ThreadPool pool(arguments.device.threads);
+  const auto source = source_for(*backend, arguments);
+  const Identities& id = source->embed({}, {}).identities;
+  const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
+  const StrategyValues values = values_for(arguments, app, source->dataset(), id.same_set);
+  EvaluateOptions options{
+      .ks = arguments.ks.empty() ? usual_ks(source->dataset(), gallery - (id.same_set ? 1 : 0)) : arguments.ks,
+      .clustering_restarts = arguments.no_nmi || is_reid(source->dataset()) ? 0 : arguments.restarts,
+      .seed = arguments.seed};
+
+  // Rows that share their embeddings one after the other: each is embedded once.
+  std::vector<AblationRow> rows = ablation(strategies);
+  std::vector<Result> results(rows.size());
+  std::vector<size_t> order(rows.size());
+  const auto without_rerank = [&](size_t i) {
+    std::vector<Strategy> used = rows[i].used;
+    std::erase(used, Strategy::rerank);
+    std::sort(used.begin(), used.end());
+    return used;
+  };
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return without_rerank(a) < without_rerank(b); });
+  std::optional<double> nmi;
+  for (size_t at = 0; at < order.size(); ++at) {
+    const AblationRow& row = rows[order[at]];
+    Result& result = results[order[at]];
+    const EvaluationSet& set = source->embed(row.used, values);
+    const bool same_as_before = at > 0 && without_rerank(order[at]) == without_rerank(order[at - 1]);
+    EvaluateOptions of_row = options;
+    if (uses(row.used, Strategy::rerank)) {
+      of_row.rerank = values.rerank;
+    }
+    if (same_as_before) {
+      of_row.clustering_restarts = 0;  // re-ranking moves no embedding
+    }
+    result.name = row.name;
+    result.evaluation = evaluate(*backend, pool, set.queries(), set.gallery(), set.identities, of_row);
+    nmi = same_as_before ? nmi : result.evaluation.nmi;
+    result.evaluation.nmi = nmi;
+    if (result.evaluation.metrics.without_match == result.evaluation.metrics.queries) {
+      fail(ErrorCode::data, "no query has a match in the gallery");
+    }
+    if (arguments.rounds > 0) {
+      result.intervals = intervals_of(result.evaluation, arguments);
+    }
+  }
+
+  const std::string text = json_of(results, *source, gallery, values).dump(2) + "\n";
+  if (arguments.json == "-") {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  std::printf("%s: %lld queries, %lld in the gallery\n", source->dataset().c_str(),
+              static_cast<long long>(id.query_labels.size()), static_cast<long long>(gallery));
+  print_table(results);
+  if (!arguments.json.empty()) {
+    write_atomically(arguments.json, {std::as_bytes(std::span(text))});
+  }
+  return 0;
+}
+
+void add_strategy_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--strategies", arguments.strategies,
+                 "none, all, or some of M,B,L,R,F: mixed pooling, beta normalisation, leaky, re-ranking, flip; a table "
+                 "of each alone and of their sums")
+      ->option_text("LIST");
+  app.add_option("--preset", arguments.preset,
+                 "whose published values: cub, cars, sop, inshop, market1501; default: the data set's")
+      ->option_text("NAME");
+  app.add_option("--values", arguments.source, "paper: its table; official: the authors' program")
+      ->option_text("SOURCE")
+      ->check(CLI::IsMember({"paper", "official"}));
+  const auto number = [&](const char* name, auto& value, const char* text, const char* letter) {
+    return app.add_option(name, value, text)->option_text(letter)->default_str("");
+  };
+  number("--max-share", arguments.values.max_share, "M: share of the maximum", "A")->check(CLI::Range(0.0, 1.0));
+  number("--beta", arguments.values.beta, "B: f / |f| + B f", "B")->check(CLI::NonNegativeNumber);
+  number("--slope", arguments.values.slope, "L: for negative values", "S");
+  number("--k1", arguments.values.rerank.k1, "R: neighbours", "K");
+  number("--k2", arguments.values.rerank.k2, "R: neighbours to average over", "K");
+  number("--lambda", arguments.values.rerank.lambda, "R: share of the plain distance", "X")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--duplicate-self", arguments.duplicate_self,
+               "R: a set that queries itself is there twice, as in the authors' program");
+}
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  Program program("gle-eval",
+                  "Recall@K (= CMC), NMI, MAP@R, R-precision, mAP and mINP of models on a data set, of a folder of "
+                  "gle-embed's, or of embeddings from any framework. A query never finds itself, nor images of its own "
+                  "label and camera; labels of -1 are junk; equal distances rank by index.",
+                  "gle-eval runs/demo data/omniglot.tar.gz --strategies all");
+  CLI::App& app = program.options();
+  app.add_option("MODEL... DATA", arguments.inputs,
+                 "weights, checkpoints or runs and a data set; or one folder of gle-embed's")
+      ->default_str("");
+  app.add_option("--embeddings", arguments.arrays.embeddings, ".npy of [rows, dimensions]")->option_text("FILE");
+  app.add_option("--labels", arguments.arrays.labels, ".npy of whole numbers")->option_text("FILE");
+  app.add_option("--cameras", arguments.arrays.cameras, ".npy of whole numbers")->option_text("FILE");
+  app.add_option("--query-embeddings", arguments.arrays.query_embeddings, "if others than the gallery query it")
+      ->option_text("FILE");
+  app.add_option("--query-labels", arguments.arrays.query_labels, "of the queries")->option_text("FILE");
+  app.add_option("--query-cameras", arguments.arrays.query_cameras, "of the queries")->option_text("FILE");
+  app.add_option("--distractors", arguments.arrays.distractors, "labels of the gallery that nobody has")
+      ->option_text("LABEL,...")
+      ->delimiter(',')
+      ->default_str("");
+  app.add_option("--ks", arguments.ks, "of Recall@K; default: what is usual for the data set")
+      ->option_text("K,...")
+      ->delimiter(',')
+      ->default_str("");
+  add_strategy_options(app, arguments);
+  app.add_flag("--no-nmi", arguments.no_nmi, "no clustering");
+  app.add_option("--restarts", arguments.restarts, "of k-means")->option_text("N")->check(CLI::Range(1, 1000));
+  app.add_option("--bootstrap", arguments.rounds, "rounds for 95% intervals; 0: none")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--seed", arguments.seed, "of k-means and the bootstrap")->option_text("N");
+  app.add_option("--json", arguments.json, "file for the figures; - is stdout, without the table")->option_text("FILE");
+  add_dataset_options(app, arguments.data);
+  add_model_options(app, arguments.model);
+  add_device_options(app, arguments.device);
+  add_verbosity_options(app, arguments.verbosity);
+  return program.run(argc, argv, [&] { return run(arguments, app); });
+}
+
+}  // namespace
+
+}  // namespace gle::tools
+
+int main(int argc, char** argv) { return gle::tools::main(argc, argv); }
