@@ -77,7 +77,7 @@ GLE_API gle_status gle_embed_tensor(gle_model* model, const float* images, int64
 
 typedef struct gle_index gle_index;
 
-/* An index that gle-search built. */
+/* A folder that gle-embed wrote. Its names are the paths of the pictures. */
 GLE_API gle_status gle_index_open(const char* path, gle_index** index);
 /* An index of `count` embeddings, which are copied. names may be null. */
 GLE_API gle_status gle_index_create(const float* embeddings, int64_t count, int64_t dimensions,

@@ -5,6 +5,7 @@
 
 #include "engine/cpu/cpu.h"
 #include "retrieval/c_api/guard.h"
+#include "retrieval/embedding_folder.h"
 #include "retrieval/nearest.h"
 
 struct gle_index {
@@ -44,6 +45,21 @@ double distance(std::span<const float> a, std::span<const float> b) {
 using gle::c_api::guarded;
 using gle::c_api::require_handle;
 using gle::c_api::require_pointer;
+
+gle_status gle_index_open(const char* path, gle_index** index) {
+  return guarded([&] {
+    require_pointer(index, "index");
+    *index = nullptr;
+    require_pointer(path, "path");
+    const gle::EmbeddingFolder folder = gle::EmbeddingFolder::read(path);
+    const gle::Embeddings rows = folder.view();
+    std::vector<std::string> names;
+    for (const gle::EmbeddedItem& item : folder.items) {
+      names.push_back(item.path);
+    }
+    *index = new gle_index({rows.values, rows.values + rows.rows * rows.dimensions}, rows.dimensions, std::move(names));
+  });
+}
 
 gle_status gle_index_create(const float* embeddings, int64_t count, int64_t dimensions, const char* const* names,
                             gle_index** index) {
