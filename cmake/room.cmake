@@ -40,5 +40,8 @@ function(gle_add_isa_sources target)
     target_include_directories(${target}_${isa} PRIVATE ${PROJECT_SOURCE_DIR})
     gle_compile_options(${target}_${isa})
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
+    if(target MATCHES "^gle_") # a room
+      set_property(GLOBAL APPEND PROPERTY GLE_ISA_OBJECTS ${target}_${isa})
+    endif()
   endforeach()
 endfunction()
