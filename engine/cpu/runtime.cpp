@@ -45,4 +45,6 @@ void check_labels(const Tensor& labels, int64_t classes) {
   }
 }
 
+void run_step(const std::function<void()>& step) { step(); }
+
 }  // namespace gle::cpu

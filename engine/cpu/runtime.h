@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/thread_pool.h"
@@ -33,9 +34,10 @@ struct CpuRuntime {
   std::string description;
 };
 
-// Transfers between pitched and plain memory, and the check of labels: nothing here gains from wide vectors.
+// Transfers between pitched and plain memory, and what else gains nothing from wide vectors.
 void upload(const void* host, const Tensor& to);
 void download(const Tensor& from, void* host);
 void check_labels(const Tensor& labels, int64_t classes);
+void run_step(const std::function<void()>& step);
 
 }  // namespace gle::cpu
