@@ -119,9 +119,8 @@ class CudaBackend final : public Backend {
     return value;
   }
 
-  // What the libraries leave to us (epilogue.cu): y = f(y + bias), bias may be empty; to (=) from.
+  // What the libraries leave to us (epilogue.cu): y = f(y + bias); bias may be empty.
   void bias_activation(const char* op, const Tensor& bias, Activation f, const Tensor& y) const;
-  void copy_rows(const char* op, const Tensor& from, const GradTarget& to) const;
 
   std::unique_ptr<CudaRuntime> runtime_;
   std::unique_ptr<Blas> blas_;
