@@ -12,7 +12,7 @@
 
 #include "engine/cpu/cpu.h"
 #include "models/dry_backend.h"
-#include "models/files/file.h"
+#include "models/files/atomic_file.h"
 #include "models/files/npy.h"
 #include "models/files/safetensors.h"
 #include "models/onnx.h"
@@ -248,7 +248,7 @@ int export_(int argc, char** argv) {
       parse(argc, argv, 1, {"--network", "--weights", "--classes", "--embedding", "--slope", "--max-share", "--beta"},
             {"--bnneck", "--no-strict"});
   const Loaded loaded = load(arguments);
-  write_file(arguments.names[0], {export_onnx(*loaded.backend, *loaded.network, forward_of(arguments))});
+  write_atomically(arguments.names[0], {export_onnx(*loaded.backend, *loaded.network, forward_of(arguments))});
   return 0;
 }
 
