@@ -17,6 +17,7 @@ struct RuntimeOptions {
   Isa isa;
   int threads;
   bool library;
+  std::string note;
 };
 
 // oneDNN where this build has it (onednn.cpp), else nothing (onednn_absent.cpp).
