@@ -69,7 +69,7 @@ __device__ void reduce_piece(const Op& op, RowPieces pieces, int64_t piece, int6
 }
 
 template <int kWidth, class Op>
-__global__ void __launch_bounds__(kColumnThreads, 4) columns_kernel(Op op, RowPieces pieces, int64_t channels) {
+__global__ void __launch_bounds__(kColumnThreads, 3) columns_kernel(Op op, RowPieces pieces, int64_t channels) {
   using Sums = typename Op::template Sums<kWidth>;
   GLE_SHARED(Sums, shared, kColumnThreads);
   const int64_t column = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kWidth;

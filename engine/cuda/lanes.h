@@ -64,10 +64,10 @@ __device__ inline void put(float* p, const Floats<kWidth>& v, Accumulate mode) {
 
 // A tensor to read.
 struct In {
-  const float* data = nullptr;
-  int64_t pitch = 0;
+  const float* data;
+  int64_t pitch;
 
-  In() = default;
+  In(const float* from, int64_t distance) : data(from), pitch(distance) {}
   In(const Tensor& t) : data(t.data()), pitch(t.pitch()) {}
 
   template <int kWidth>
@@ -79,11 +79,11 @@ struct In {
 
 // A tensor to write.
 struct Out {
-  float* data = nullptr;
-  int64_t pitch = 0;
+  float* data;
+  int64_t pitch;
   Accumulate mode = Accumulate::overwrite;
 
-  Out() = default;
+  Out(float* to, int64_t distance) : data(to), pitch(distance) {}
   Out(const Tensor& t) : data(t.data()), pitch(t.pitch()) {}
   Out(const GradTarget& t) : data(t.grad.data()), pitch(t.grad.pitch()), mode(t.mode) {}
 

@@ -20,10 +20,10 @@ __device__ void map_columns(const F& f, int64_t rows, int64_t column, const Out&
 }
 
 template <int kWidth, class F>
-__global__ void __launch_bounds__(kMapThreads) map_kernel(F f, int64_t rows, int64_t channels, Out y) {
+__global__ void __launch_bounds__(kMapThreads, 3) map_kernel(F f, int64_t rows, int64_t channels, Out y) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x * kWidth;
   for (int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kWidth; c < channels; c += step) {
-    if (c + kWidth <= channels) {
+    if (kWidth == 1 || c + kWidth <= channels) {
       map_columns<kWidth>(f, rows, c, y);
     } else {
       for (int64_t rest = c; rest < channels; ++rest) {

@@ -76,7 +76,7 @@ struct RowGroup {
   template <int kWidth, class Body>
   __device__ void columns(int64_t channels, const Body& body) const {
     for (int64_t c = int64_t{lane} * kWidth; c < channels; c += kThreads * kWidth) {
-      if (c + kWidth <= channels) {
+      if (kWidth == 1 || c + kWidth <= channels) {
         body(c, Width<kWidth>{});
       } else {
         for (int64_t rest = c; rest < channels; ++rest) {
@@ -102,7 +102,7 @@ struct RowGroup {
 
 // op.row<kWidth>(group, row) for every row.
 template <int kThreads, int kWidth, class Op>
-__global__ void __launch_bounds__(kRowThreads) rows_kernel(Op op, int64_t rows) {
+__global__ void __launch_bounds__(kRowThreads, 3) rows_kernel(Op op, int64_t rows) {
   GLE_SHARED(double, shared, kRowThreads / kWarp);
   constexpr int kGroups = kRowThreads / kThreads;
   const auto thread = static_cast<int>(threadIdx.x);
@@ -114,13 +114,29 @@ __global__ void __launch_bounds__(kRowThreads) rows_kernel(Op op, int64_t rows) 
 }
 
 // A block for each row where rows are long, or so few that warps would leave the device idle.
+inline bool by_blocks(int64_t rows, int64_t channels) { return channels > 2048 || (channels >= 256 && rows < 2048); }
+
+template <class Op>
+void launch_rows(const Launch& where, bool blocks, void (*kernel)(Op, int64_t), const Op& op, int64_t rows) {
+  const int64_t wanted = blocks ? rows : pieces_of(rows, kRowThreads / kWarp);
+  launch(where, kernel, dim3(dim(wanted < kRowBlocks ? wanted : kRowBlocks)), dim3(kRowThreads), 0, op, rows);
+}
+
+// `fours`: in_fours() holds for all that the op touches.
 template <class Op>
 void for_rows(const Launch& where, bool fours, const Op& op, int64_t rows, int64_t channels) {
-  const bool blocks = channels > 2048 || (channels >= 256 && rows < 2048);
-  const int64_t wanted = blocks ? rows : pieces_of(rows, kRowThreads / kWarp);
-  const auto kernel = blocks ? (fours ? rows_kernel<kRowThreads, 4, Op> : rows_kernel<kRowThreads, 1, Op>)
-                             : (fours ? rows_kernel<kWarp, 4, Op> : rows_kernel<kWarp, 1, Op>);
-  launch(where, kernel, dim3(dim(wanted < kRowBlocks ? wanted : kRowBlocks)), dim3(kRowThreads), 0, op, rows);
+  const bool blocks = by_blocks(rows, channels);
+  launch_rows(where, blocks,
+              blocks ? (fours ? rows_kernel<kRowThreads, 4, Op> : rows_kernel<kRowThreads, 1, Op>)
+                     : (fours ? rows_kernel<kWarp, 4, Op> : rows_kernel<kWarp, 1, Op>),
+              op, rows);
+}
+
+// For ops that gather.
+template <class Op>
+void for_rows_by_one(const Launch& where, const Op& op, int64_t rows, int64_t channels) {
+  const bool blocks = by_blocks(rows, channels);
+  launch_rows(where, blocks, blocks ? rows_kernel<kRowThreads, 1, Op> : rows_kernel<kWarp, 1, Op>, op, rows);
 }
 
 }  // namespace gle::cuda

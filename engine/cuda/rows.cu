@@ -144,15 +144,9 @@ void CudaBackend::column_sums(const Tensor& x, const GradTarget& sums) {
   const RowPieces pieces = cut_rows(x.rows(), fours ? channels / 4 : channels);
   const Workspace::Lease lease =
       workspace().lease(static_cast<size_t>(pieces.count() * channels) * sizeof(float), "column_sums");
-  Out partials;
-  partials.data = lease.floats();
-  partials.pitch = channels;
-  In partial_rows;
-  partial_rows.data = lease.floats();
-  partial_rows.pitch = channels;
   const Launch where = at("column_sums");
-  for_columns(where, fours, ColumnSums{x, partials}, pieces, channels);
-  for_columns(where, fours, ColumnSums{partial_rows, sums}, {pieces.count(), pieces.count()}, channels);
+  for_columns(where, fours, ColumnSums{x, Out(lease.floats(), channels)}, pieces, channels);
+  for_columns(where, fours, ColumnSums{In(lease.floats(), channels), sums}, {pieces.count(), pieces.count()}, channels);
 }
 
 void CudaBackend::centre_rows(const Tensor& x, const GradTarget& y) {

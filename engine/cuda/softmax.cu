@@ -222,8 +222,8 @@ void CudaBackend::log_softmax_backward(const Tensor& y, const Tensor& dy, const 
 }
 
 void CudaBackend::check_labels(const Tensor& labels, int64_t classes) {
-  for_rows(at("check_labels"), false, CheckLabels{labels.ints(), labels.elements(), classes, status()}, 1,
-           labels.elements());
+  for_rows_by_one(at("check_labels"), CheckLabels{labels.ints(), labels.elements(), classes, status()}, 1,
+                  labels.elements());
 }
 
 void CudaBackend::cross_entropy_forward(const Tensor& logits, const Tensor& labels, float smoothing,
@@ -234,8 +234,7 @@ void CudaBackend::cross_entropy_forward(const Tensor& logits, const Tensor& labe
   for_rows(where, in_fours({&logits}),
            CrossEntropy{logits, labels.ints(), logits.channels(), smoothing, log_sums.data(), lease.floats()}, rows,
            logits.channels());
-  launch(where, sum_kernel<float>, dim3(1), dim3(kTotalThreads), 0, lease.floats(), rows,
-         1.0 / static_cast<double>(rows), nullptr, loss.data());
+  sum(where, Values{lease.floats()}, rows, 1.0 / static_cast<double>(rows), loss.data());
 }
 
 void CudaBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labels, float smoothing,

@@ -35,13 +35,13 @@ __device__ double column_total(const Term& term, int64_t rows, int64_t column) {
 }
 
 template <int kWidth, class Term>
-__global__ void __launch_bounds__(kTotalThreads)
+__global__ void __launch_bounds__(kTotalThreads, 3)
     total_kernel(Term term, int64_t rows, int64_t channels, double* totals) {
   GLE_SHARED(double, shared, kTotalThreads);
   const int64_t step = int64_t{gridDim.x} * blockDim.x * kWidth;
   double sum = 0.0;
   for (int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kWidth; c < channels; c += step) {
-    if (c + kWidth <= channels) {
+    if (kWidth == 1 || c + kWidth <= channels) {
       sum += column_total<kWidth>(term, rows, c);
     } else {
       for (int64_t rest = c; rest < channels; ++rest) {
@@ -55,23 +55,33 @@ __global__ void __launch_bounds__(kTotalThreads)
   }
 }
 
-// *sum, or *loss = factor * sum where that is given.
-template <class T>
-__global__ void __launch_bounds__(kTotalThreads)
-    sum_kernel(const T* terms, int64_t count, double factor, double* sum, float* loss) {
+struct Values {
+  const float* at;
+  __device__ double operator()(int64_t i) const { return static_cast<double>(at[i]); }
+};
+
+struct Totals {
+  const double* at;
+  __device__ double operator()(int64_t i) const { return at[i]; }
+};
+
+// *to = factor * the sum of term(0) ... term(count - 1), by one block.
+template <class Term, class T>
+__global__ void __launch_bounds__(kTotalThreads) sum_kernel(Term term, int64_t count, double factor, T* to) {
   GLE_SHARED(double, shared, kTotalThreads);
   double mine = 0.0;
   for (int64_t i = threadIdx.x; i < count; i += kTotalThreads) {
-    mine += static_cast<double>(terms[i]);
+    mine += term(i);
   }
   const double result = block_total(mine, shared);
   if (threadIdx.x == 0) {
-    if (loss) {
-      *loss = static_cast<float>(factor * result);
-    } else {
-      *sum = result;
-    }
+    *to = static_cast<T>(factor * result);
   }
+}
+
+template <class Term, class T>
+void sum(const Launch& where, const Term& term, int64_t count, double factor, T* to) {
+  launch(where, sum_kernel<Term, T>, dim3(1), dim3(kTotalThreads), 0, term, count, factor, to);
 }
 
 // Where the sum will be, in scratch[kTotalBytes]. Two launches.
@@ -80,8 +90,7 @@ double* total(const Launch& where, bool fours, const Term& term, int64_t rows, i
   const MapGrid grid(rows, fours ? pieces_of(channels, 4) : channels, kTotalBlocks);
   launch(where, fours ? total_kernel<4, Term> : total_kernel<1, Term>, grid.grid, grid.block, 0, term, rows, channels,
          scratch + 1);
-  launch(where, sum_kernel<double>, dim3(1), dim3(kTotalThreads), 0, scratch + 1, int64_t{grid.grid.x} * grid.grid.y,
-         1.0, scratch, nullptr);
+  sum(where, Totals{scratch + 1}, int64_t{grid.grid.x} * grid.grid.y, 1.0, scratch);
   return scratch;
 }
 
