@@ -73,6 +73,25 @@ ModelDescription parse(const std::string& text) {
 
 }  // namespace
 
+InputDescription published_input(const std::string& network) {
+  if (network == "bn_inception") {
+    return {.height = 224, .width = 224, .short_side = 256, .bgr = true, .scale = 1, .mean = {104, 117, 128}};
+  }
+  if (network == "inception_v3") {
+    return {
+        .height = 299, .width = 299, .short_side = 342, .mean = {0.5F, 0.5F, 0.5F}, .deviation = {0.5F, 0.5F, 0.5F}};
+  }
+  if (network == "inception_v3_2015") {
+    return {.height = 299,
+            .width = 299,
+            .short_side = 342,
+            .scale = 1,
+            .mean = {128, 128, 128},
+            .deviation = {128, 128, 128}};
+  }
+  return {.short_side = 256, .mean = {0.485F, 0.456F, 0.406F}, .deviation = {0.229F, 0.224F, 0.225F}};
+}
+
 std::map<std::string, std::string> metadata_of(const ModelDescription& model) {
   const HeadOptions& head = model.network.head;
   const InputDescription& input = model.input;

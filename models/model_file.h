@@ -24,6 +24,9 @@ struct InputDescription {
   bool operator==(const InputDescription&) const = default;
 };
 
+// As the published ImageNet weights of this network were trained.
+InputDescription published_input(const std::string& network);
+
 // All that is needed beside the weights to use a network. It travels with them as JSON, in the metadata "gle" of
 // .safetensors files and checkpoints.
 struct ModelDescription {

@@ -32,14 +32,19 @@ std::string wrapped(const std::string& text, size_t indent) {
   return out;
 }
 
+std::string entry(const std::string& name, const std::string& text) {
+  const std::string gap = name.size() + 4 <= kNameColumns ? std::string(kNameColumns - name.size() - 2, ' ')
+                                                          : "\n" + std::string(kNameColumns, ' ');
+  return "  " + name + gap + wrapped(text, kNameColumns) + "\n";
+}
+
 class Help : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool positional) const override {
-    const std::string name = "  " + make_option_name(option, positional) + make_option_opts(option);
-    const std::string text = wrapped(make_option_desc(option), kNameColumns);
-    const bool fits = name.size() + 2 <= kNameColumns;
-    return name + (fits ? std::string(kNameColumns - name.size(), ' ') : "\n" + std::string(kNameColumns, ' ')) + text +
-           "\n";
+    return entry(make_option_name(option, positional) + make_option_opts(option), make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* app) const override {
+    return entry(app->get_name(), app->get_description());
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 || option->get_option_text().empty() ? "" : " " + option->get_option_text();
@@ -60,7 +65,7 @@ Program::Program(std::string name, const std::string& about, const std::string& 
     : name_(std::move(name)), app_(about, name_) {
   app_.formatter(std::make_shared<Help>());
   app_.set_help_flag("--help", "what you read");
-  app_.set_version_flag("--version", name_ + " " GLE_VERSION);
+  app_.set_version_flag("--version", name_ + " " GLE_VERSION, "name and version");
   app_.footer("example: " + example);
   app_.option_defaults()->always_capture_default();
 }
