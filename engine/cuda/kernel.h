@@ -39,16 +39,17 @@ inline constexpr size_t kUsualSharedBytes = 48 * 1024;
 template <class... Parameters>
 cudaError_t start_kernel(const Launch& where, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                          Parameters... arguments) {
-#ifdef __CUDACC__
+  const void* const function = reinterpret_cast<const void*>(kernel);
   if (shared_bytes > kUsualSharedBytes) {
     const cudaError_t status =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
     if (status != cudaSuccess) {
       return status;
     }
   }
+#ifdef __CUDACC__
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&arguments))..., nullptr};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, shared_bytes, where.stream);
+  return cudaLaunchKernel(function, grid, block, pointers, shared_bytes, where.stream);
 #else
   return simt::launch(where.op, where.stream, kernel, grid, block, shared_bytes, arguments...);
 #endif

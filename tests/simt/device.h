@@ -1,67 +1,23 @@
 #pragma once
 
 // CUDA C++ for a host compiler, as far as engine/cuda/*.cu need it. One thread of a block is a fiber (fiber.h); what
-// threads do together goes through the functions below, which know where they were called from. Nothing here keeps
-// state: tests/simt/emulator.cpp does.
+// threads do together goes through the functions of kernel_call.h, which know where they were called from.
 
-#include <cuda_runtime_api.h>
 #include <vector_functions.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <tuple>
 #include <type_traits>
+
+#include "simt/kernel_call.h"
 
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 
 namespace simt {
-
-// A line of a kernel, for reports.
-struct Site {
-  const char* file;
-  int line;
-
-  bool operator==(const Site&) const = default;
-};
-
-// Constant for the thread that asks, so the compiler may ask once.
-__attribute__((const)) uint3 thread_index();
-__attribute__((const)) uint3 block_index();
-__attribute__((const)) uint3 block_size();
-__attribute__((const)) uint3 grid_size();
-__attribute__((const)) int lane();
-
-enum class Collective { syncwarp, shuffle, ballot };
-enum class Vote { none, count, all, any };
-
-int barrier(Vote vote, int predicate, Site site);
-// Waits for the lanes of `mask`. `value` (up to 16 bytes) becomes that of lane `source`; a ballot reads an int and
-// leaves the mask of lanes whose int is not 0.
-void collective(Collective what, unsigned mask, void* value, size_t bytes, int source, Site site);
-unsigned active_mask();
-
-void* static_shared(const void* key, size_t bytes);
-void* dynamic_shared();
-
-void note_atomic(const void* at, size_t bytes, bool writes);
-
-struct KernelCall {
-  const char* op;
-  const void* function;
-  dim3 grid;
-  dim3 block;
-  size_t shared_bytes;
-  std::function<void()> body;             // of one thread
-  std::shared_ptr<const void> arguments;  // what body reads
-  size_t argument_bytes;
-};
-
-// Defined by tests/fake_cuda: puts the kernel on the stream.
-cudaError_t enqueue(cudaStream_t stream, KernelCall call);
 
 template <class... Parameters>
 cudaError_t launch(const char* op, cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block,
@@ -105,8 +61,8 @@ inline unsigned ballot(unsigned mask, bool predicate, Site site) {
 template <class T, class F>
 __attribute__((noinline, no_sanitize("thread"))) T atomic(T* at, const F& next) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+  note_atomic(at, sizeof(T));
   const T old = *at;
-  note_atomic(at, sizeof(T), true);
   *at = next(old);
   return old;
 }
@@ -120,7 +76,7 @@ __attribute__((noinline, no_sanitize("thread"))) T atomic(T* at, const F& next) 
 #define blockIdx (simt::block_index())
 #define blockDim (simt::block_size())
 #define gridDim (simt::grid_size())
-#define warpSize 32
+inline constexpr int warpSize = 32;
 
 #define __syncthreads() static_cast<void>(simt::barrier(simt::Vote::none, 0, SIMT_HERE))
 #define __syncthreads_count(p) simt::barrier(simt::Vote::count, (p) != 0, SIMT_HERE)
