@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "engine/backend.h"
@@ -25,6 +26,9 @@ class CudaBackend final : public Backend {
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;
   void synchronise() override;
+  void prefetch(const void* host, const Tensor& to) override;
+  void await_prefetched() override;
+  void run_step(const std::function<void()>& step) override;
 
   void fill(float value, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
@@ -100,22 +104,29 @@ class CudaBackend final : public Backend {
   void global_pool_backward(const Tensor& where, float max_share, const Tensor& dy, const GradTarget& dx) override;
 
  private:
+  CudaBackend(const CudaOptions& options, std::unique_ptr<CudaRuntime> runtime);
+
   // For the kernels. at() begins an op: its launches go to `.stream`, and errors are reported under its name.
   Launch at(const char* op) const;
-  int multiprocessors() const { return runtime_.multiprocessors; }
+  int multiprocessors() const { return runtime_->multiprocessors; }
   // In device memory; see DeviceStatus.
-  DeviceStatus* status() const { return runtime_.status; }
+  DeviceStatus* status() const { return runtime_->status; }
   // Waits for the compute stream and reads a small result of the op that began last.
   template <class T>
-  T fetch(const T* device) {
+  T fetch(const T* device) const {
     T value;
-    runtime_.fetch(device, sizeof(T), &value);
+    runtime_->fetch(device, sizeof(T), &value);
     return value;
   }
 
-  CudaRuntime runtime_;
+  // What the libraries leave to us (epilogue.cu): y = f(y + bias); bias may be empty.
+  void bias_activation(const char* op, const Tensor& bias, Activation f, const Tensor& y) const;
+
+  std::unique_ptr<CudaRuntime> runtime_;
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<Convolutions> convolutions_;
+  bool graphs_;
+  int64_t steps_ = 0;
 };
 
 }  // namespace gle::cuda

@@ -33,4 +33,8 @@ class Owned {
 using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
 using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 
+// A stream that does not wait for the default one; an event without a clock.
+Stream new_stream(const char* op);
+Event new_event(const char* op);
+
 }  // namespace gle::cuda
