@@ -30,6 +30,11 @@ void add(benchmark::State& state) {
 void scale(benchmark::State& state) {
   run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) { b.scale(2.0F, x, {y}); });
 }
+void scale_by(benchmark::State& state) {
+  run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor& z) {
+    b.scale_by(z.reshaped({1, z.elements()}).slice(0, 1).reshaped({1}), x, {y});
+  });
+}
 void activation_forward(benchmark::State& state) {
   run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) { b.activation_forward(x, kRelu, y); });
 }
@@ -59,6 +64,7 @@ void shapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(fill)->Apply(shapes);
 BENCHMARK(add)->Apply(shapes);
 BENCHMARK(scale)->Apply(shapes);
+BENCHMARK(scale_by)->Apply(shapes);
 BENCHMARK(activation_forward)->Apply(shapes);
 BENCHMARK(activation_backward)->Apply(shapes);
 BENCHMARK(dropout)->Apply(shapes);

@@ -15,6 +15,9 @@ class DryBackend final : public Backend {
   void upload(const void*, const Tensor&) override {}
   void download(const Tensor&, void*) override;
   void synchronise() override {}
+  void prefetch(const void*, const Tensor&) override {}
+  void await_prefetched() override {}
+  void run_step(const std::function<void()>& step) override { step(); }
 
   void fill(float, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}

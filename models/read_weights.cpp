@@ -1,3 +1,4 @@
+#include "models/files/checkpoint_file.h"
 #include "models/files/file.h"
 #include "models/files/npy.h"
 #include "models/files/pth.h"
@@ -24,6 +25,11 @@ WeightFile from_npz(const Npz& npz, const std::string& name) {
 }  // namespace
 
 WeightFile parse_weights(Bytes bytes, const std::string& name) {
+  if (looks_like_checkpoint(bytes)) {
+    WeightFile file = parse_safetensors(section(parse_checkpoint(bytes, name), kWeightsSection, name), name);
+    file.format = "checkpoint";
+    return file;
+  }
   if (looks_like_legacy_pth(bytes)) {
     return parse_legacy_pth(bytes, name);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ struct WeightTensor {
 
 struct WeightFile {
   std::string name;    // for messages
-  std::string format;  // "safetensors", "pth (zip)", "pth (legacy)", "torchscript", "npz"
+  std::string format;  // "safetensors", "pth (zip)", "pth (legacy)", "torchscript", "npz", "checkpoint"
   std::vector<WeightTensor> tensors;
-  std::vector<std::string> left_out;  // tensors that are not floats, such as num_batches_tracked
+  std::vector<std::string> left_out;                 // tensors that are not floats, such as num_batches_tracked
+  std::map<std::string, std::string> metadata = {};  // texts beside the tensors: safetensors and checkpoints have them
 };
 
 // Reads any of the formats, told apart by their first bytes. ErrorCode::weights if the file is damaged or hostile.

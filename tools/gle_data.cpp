@@ -1,43 +1,16 @@
 // Looks at a data set before it is trained on.
-#include <unistd.h>
-
-#include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "data/check.h"
 #include "data/sampler.h"
 #include "engine/error.h"
+#include "tools/cli/progress.h"
 
 namespace gle::data {
 
 namespace {
-
-constexpr const char* kUsage =
-    "usage: gle-data check PATH [options]\n"
-    "\n"
-    "Reads a data set as training would: says what it is, counts images and\n"
-    "classes, decodes every file, and lists what is broken or there twice.\n"
-    "PATH is a data set's folder, a CSV file, a tar shard or a folder of shards.\n"
-    "\n"
-    "  --dataset NAME         cub, cub-classification, cars, sop, inshop,\n"
-    "                         market1501, dukemtmc, cuhk03-detected,\n"
-    "                         cuhk03-labeled, cuhk03-np, msmt17, folders, csv,\n"
-    "                         shards; default: by what is in the folder\n"
-    "  --train-classes A:B    class folders: train on classes A to B-1\n"
-    "  --samples K            images of a class in a batch (default 4)\n"
-    "  --exif                 turn pictures as EXIF says\n"
-    "  --allow-outside-root   lists and links may lead out of the folder\n"
-    "  --lists-only           do not read the images\n"
-    "  --threads N            default: GLE_NUM_THREADS, or the cores at hand\n"
-    "  --help, --version\n"
-    "\n"
-    "Exit code 0: all files can be read; 3: some cannot, or the lists are wrong.\n"
-    "\n"
-    "example: gle-data check data/omniglot.tar.gz\n";
 
 struct Arguments {
   std::string path;
@@ -47,57 +20,15 @@ struct Arguments {
   bool lists_only = false;
 };
 
-int number_of(std::string_view option, std::string_view text) {
-  int value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size() || value < 0) {
-    fail(ErrorCode::usage, option, ": expected a whole number, got '", text, "'");
+ClassRange range_of(const std::string& text) {
+  int begin = 0;
+  int end = 0;
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%9d:%9d%n", &begin, &end, &read) != 2 || static_cast<size_t>(read) != text.size() ||
+      begin < 0 || end <= begin) {
+    fail(ErrorCode::usage, "--train-classes ", text, ": A:B is expected, as 0:100");
   }
-  return value;
-}
-
-ClassRange range_of(std::string_view option, std::string_view text) {
-  const size_t colon = text.find(':');
-  if (colon == text.npos) {
-    fail(ErrorCode::usage, option, ": expected A:B, got '", text, "'");
-  }
-  return {number_of(option, text.substr(0, colon)), number_of(option, text.substr(colon + 1))};
-}
-
-Arguments parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 2; i < argc; ++i) {
-    const std::string_view option = argv[i];
-    const auto value = [&]() -> std::string_view {
-      if (i + 1 == argc) {
-        fail(ErrorCode::usage, option, ": needs a value");
-      }
-      return argv[++i];
-    };
-    if (option == "--dataset") {
-      arguments.dataset.dataset = value();
-    } else if (option == "--train-classes") {
-      arguments.dataset.train_classes = range_of(option, value());
-    } else if (option == "--samples") {
-      arguments.samples = number_of(option, value());
-    } else if (option == "--threads") {
-      arguments.check.threads = number_of(option, value());
-    } else if (option == "--exif") {
-      arguments.check.decode.exif = Exif::rotate;
-    } else if (option == "--allow-outside-root") {
-      arguments.dataset.outside = Outside::allow;
-    } else if (option == "--lists-only") {
-      arguments.lists_only = true;
-    } else if (option.starts_with("-") || !arguments.path.empty()) {
-      fail(ErrorCode::usage, "unknown argument '", option, "'; try --help");
-    } else {
-      arguments.path = option;
-    }
-  }
-  if (arguments.path.empty()) {
-    fail(ErrorCode::usage, "check: which data set? try --help");
-  }
-  return arguments;
+  return {begin, end};
 }
 
 size_t classes_in(const Dataset& data, const std::vector<uint32_t>& items) {
@@ -166,53 +97,68 @@ void print_files(const Dataset& data, const CheckReport& report) {
   std::printf("result     %zu broken, %zu groups of duplicates\n", report.broken.size(), report.duplicates.size());
 }
 
-int check(Arguments arguments) {
+int check(const Arguments& arguments, const tools::Verbosity& verbosity) {
   const Dataset data = load_dataset(arguments.path, arguments.dataset);
   print_counts(data);
   print_few(train_members(data).small_classes(data, arguments.samples), "small");
   if (arguments.lists_only) {
     return 0;
   }
-  if (::isatty(STDERR_FILENO) != 0) {
-    arguments.check.progress = [](size_t done, size_t all) {
-      std::fprintf(stderr, "\r%zu/%zu%s", done, all, done == all ? "\n" : "");
-    };
-  }
-  const CheckReport report = check_files(data, arguments.check);
+  CheckOptions options = arguments.check;
+  tools::Progress progress("reading", static_cast<int64_t>(data.items.size()), verbosity, "img");
+  options.progress = [&](size_t done, size_t) { progress.update(static_cast<int64_t>(done)); };
+  const CheckReport report = check_files(data, options);
+  progress.finish();
   print_files(data, report);
   return report.broken.empty() ? 0 : static_cast<int>(ErrorCode::data);
 }
 
 int main(int argc, char** argv) {
-  if (argc >= 2 && std::strcmp(argv[1], "--help") == 0) {
-    std::fputs(kUsage, stdout);
-    return 0;
-  }
-  if (argc >= 2 && std::strcmp(argv[1], "--version") == 0) {
-    std::printf("gle-data " GLE_VERSION " (%s)\n", decoder_versions().c_str());
-    return 0;
-  }
-  if (argc < 2 || std::strcmp(argv[1], "check") != 0) {
-    fail(ErrorCode::usage, "expected 'check'; try --help");
-  }
-  return check(parse(argc, argv));
+  tools::Program program("gle-data",
+                         "Looks at a data set before it is trained on. Decoders: " + decoder_versions() + ".",
+                         "gle-data check data/omniglot.tar.gz");
+  Arguments arguments;
+  tools::Verbosity verbosity;
+  std::string train_classes;
+  bool exif = false;
+  bool outside = false;
+  CLI::App& app = program.options();
+  app.require_subcommand(1);
+  CLI::App& check_app = *app.add_subcommand(
+      "check",
+      "reads a data set as training would: says what it is, counts images and classes, decodes every file, and lists "
+      "what is broken or there twice. Exit code 3: some files cannot be read, or the lists are wrong");
+  check_app.add_option("PATH", arguments.path, "a data set's folder, a CSV file, a tar shard or a folder of shards")
+      ->required();
+  check_app
+      .add_option("--dataset", arguments.dataset.dataset,
+                  "cub, cub-classification, cars, sop, inshop, market1501, dukemtmc, cuhk03-detected, cuhk03-labeled, "
+                  "cuhk03-np, msmt17, folders, csv, shards; without it: by what is in the folder")
+      ->option_text("NAME");
+  check_app.add_option("--train-classes", train_classes, "class folders: train on classes A to B-1")
+      ->option_text("A:B");
+  check_app.add_option("--samples", arguments.samples, "images of a class in a batch")
+      ->option_text("K")
+      ->check(CLI::Range(1, 1'000'000));
+  check_app.add_flag("--exif", exif, "turn pictures as EXIF says");
+  check_app.add_flag("--allow-outside-root", outside, "lists and links may lead out of the folder");
+  check_app.add_flag("--lists-only", arguments.lists_only, "do not read the images");
+  check_app.add_option("--threads", arguments.check.threads, "0: GLE_NUM_THREADS, or the cores at hand")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1024));
+  tools::add_verbosity_options(check_app, verbosity);
+  return program.run(argc, argv, [&] {
+    if (!train_classes.empty()) {
+      arguments.dataset.train_classes = range_of(train_classes);
+    }
+    arguments.check.decode.exif = exif ? Exif::rotate : arguments.check.decode.exif;
+    arguments.dataset.outside = outside ? Outside::allow : arguments.dataset.outside;
+    return check(arguments, verbosity);
+  });
 }
 
 }  // namespace
 
 }  // namespace gle::data
 
-int main(int argc, char** argv) {
-  try {
-    return gle::data::main(argc, argv);
-  } catch (const gle::Error& e) {
-    std::fprintf(stderr, "gle-data: %s\n", e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    std::fputs("gle-data: out of memory\n", stderr);
-    return static_cast<int>(gle::ErrorCode::memory);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gle-data: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return gle::data::main(argc, argv); }

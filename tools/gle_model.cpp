@@ -1,9 +1,7 @@
 // Networks and weight files: what a network is made of, and moving weights in and out.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,150 +10,57 @@
 
 #include "engine/cpu/cpu.h"
 #include "models/dry_backend.h"
-#include "models/files/file.h"
+#include "models/files/atomic_file.h"
 #include "models/files/npy.h"
 #include "models/files/safetensors.h"
+#include "models/model_file.h"
 #include "models/onnx.h"
 #include "models/plan.h"
-#include "models/weights.h"
+#include "tools/cli/program.h"
 
 namespace gle::tools {
 
 namespace {
 
-constexpr const char* kUsage =
-    "usage: gle-model COMMAND ...\n"
-    "\n"
-    "  info NAME [--classes N] [--input HxW] [--batch B] [--layers]\n"
-    "      layers, parameters, multiply-adds and memory of a network\n"
-    "  import IN OUT.safetensors [--network NAME] [--no-strict]\n"
-    "      any weight file (.safetensors, .pth, TorchScript, .npz) as .safetensors;\n"
-    "      with --network under its names, checked for completeness\n"
-    "  export OUT.onnx --network NAME --weights FILE\n"
-    "      the network for inference as an ONNX model\n"
-    "  diff A B [--tolerance T]\n"
-    "      compares two weight files; exit code 1 if they differ by more than T\n"
-    "  run IMAGES.npy OUT.npy --network NAME --weights FILE\n"
-    "      embeddings of an array of images [N,H,W,3] (f4), made ready as the\n"
-    "      network wants them\n"
-    "\n"
-    "heads (info, export, run):  --classes N  --embedding D  --bnneck\n"
-    "GL++ (export, run):  --slope S  --max-share A  --beta B  and for run: --flip\n"
-    "other:  --batch B (info, run)  --no-strict (import, export, run)\n"
-    "        --help  --version\n"
-    "\n"
-    "example: gle-model info densenet161 --classes 751 --input 256x128 --batch 30\n";
-
 struct Arguments {
-  std::vector<std::string> names;
-  std::map<std::string, std::string, std::less<>> options;
-
-  bool has(std::string_view name) const { return options.contains(name); }
-  std::string text(const std::string& name) const {
-    const auto found = options.find(name);
-    if (found == options.end()) {
-      fail(ErrorCode::usage, name, " is missing; try --help");
-    }
-    return found->second;
-  }
-  int64_t integer(const std::string& name, int64_t otherwise, int64_t least) const {
-    if (!has(name)) {
-      return otherwise;
-    }
-    const std::string value = text(name);
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number < least || number > 1'000'000) {
-      fail(ErrorCode::usage, name, " ", value, ": a whole number from ", least, " to 1000000 is expected");
-    }
-    return number;
-  }
-  std::optional<float> real(const std::string& name) const {
-    if (!has(name)) {
-      return std::nullopt;
-    }
-    const std::string value = text(name);
-    float number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(number) || number < 0) {
-      fail(ErrorCode::usage, name, " ", value, ": a number from 0 is expected");
-    }
-    return number;
-  }
+  std::string in, out, other;
+  std::string network;
+  std::string weights;
+  HeadOptions head;
+  std::string input = "227x227";
+  int64_t planned_batch = 1;
+  int64_t batch = 32;
+  bool layers = false;
+  bool lenient = false;
+  double tolerance = 0;
+  uint64_t seed = 0;
+  ForwardOptions forward;
 };
 
-Arguments parse(int argc, char** argv, size_t names, std::initializer_list<std::string_view> values,
-                std::initializer_list<std::string_view> flags) {
-  Arguments result;
-  const auto among = [](std::initializer_list<std::string_view> list, std::string_view name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  for (int i = 2; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (!argument.starts_with("--")) {
-      result.names.push_back(argument);
-    } else if (among(flags, argument)) {
-      result.options[argument] = "";
-    } else if (among(values, argument) && i + 1 < argc) {
-      result.options[argument] = argv[++i];
-    } else {
-      fail(ErrorCode::usage, argv[1], ": ", among(values, argument) ? "no value after '" : "unknown option '", argument,
-           "'; try --help");
-    }
-  }
-  if (result.names.size() != names) {
-    fail(ErrorCode::usage, argv[1], ": ", names, " names are expected, got ", result.names.size(), "; try --help");
-  }
-  return result;
-}
+double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-std::pair<int64_t, int64_t> input_size(const Arguments& arguments) {
-  if (!arguments.has("--input")) {
-    return {227, 227};
-  }
-  const std::string value = arguments.text("--input");
+std::pair<int64_t, int64_t> input_size(const std::string& text) {
   int h = 0;
   int w = 0;
   int read = 0;
-  if (std::sscanf(value.c_str(), "%5dx%5d%n", &h, &w, &read) != 2 || static_cast<size_t>(read) != value.size() ||
-      h < 1 || w < 1) {
-    fail(ErrorCode::usage, "--input ", value, ": HEIGHTxWIDTH is expected, as 227x227");
+  if (std::sscanf(text.c_str(), "%5dx%5d%n", &h, &w, &read) != 2 || static_cast<size_t>(read) != text.size() || h < 1 ||
+      w < 1) {
+    fail(ErrorCode::usage, "--input ", text, ": HEIGHTxWIDTH is expected, as 227x227");
   }
   return {h, w};
 }
 
-HeadOptions head_of(const Arguments& arguments) {
-  return {.classes = arguments.integer("--classes", 0, 0),
-          .embedding = arguments.integer("--embedding", 0, 0),
-          .bnneck = arguments.has("--bnneck")};
-}
-
-ForwardOptions forward_of(const Arguments& arguments) {
-  return {.last_slope = arguments.real("--slope").value_or(0.0F),
-          .max_share = arguments.real("--max-share"),
-          .beta = arguments.real("--beta"),
-          .flip = arguments.has("--flip")};
-}
-
-Strictness strictness_of(const Arguments& arguments) {
-  return arguments.has("--no-strict") ? Strictness::lenient : Strictness::strict;
-}
-
-double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
-int info(int argc, char** argv) {
-  const Arguments arguments =
-      parse(argc, argv, 1, {"--classes", "--embedding", "--input", "--batch"}, {"--bnneck", "--layers"});
-  NetworkOptions options{.name = arguments.names[0], .head = head_of(arguments)};
-  const auto [h, w] = input_size(arguments);
-  const int64_t batch = arguments.integer("--batch", 1, 1);
+int info(const Arguments& arguments) {
+  NetworkOptions options{.name = arguments.network, .head = arguments.head};
+  const auto [h, w] = input_size(arguments.input);
+  const int64_t batch = arguments.planned_batch;
   DryBackend backend;
   const Network network(backend, options);
   const std::vector<LayerRow> rows = describe(network, {1, h, w, 3});
   int64_t multiply_adds = 0;
   for (const LayerRow& row : rows) {
     multiply_adds += row.multiply_adds;
-    if (arguments.has("--layers")) {
+    if (arguments.layers) {
       std::string shape;
       for (int i = 1; i < row.output.rank(); ++i) {
         shape += i == 1 ? "" : "x";
@@ -198,27 +103,37 @@ int64_t classes_in(const WeightFile& file, const std::string& classifier) {
   return 0;
 }
 
-int import(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv, 2, {"--network"}, {"--no-strict"});
-  const WeightFile file = read_weights(arguments.names[0]);
-  std::vector<WeightTensor> tensors = file.tensors;
-  std::map<std::string, std::string> metadata;
+// The network that the arguments name, or that the file is of.
+NetworkOptions network_of(const Arguments& arguments, const WeightFile& file) {
+  if (arguments.network.empty()) {
+    return description_of(file).network;
+  }
+  NetworkOptions options{.name = arguments.network, .head = arguments.head};
+  if (options.head.classes == 0) {
+    DryBackend dry;
+    options.head.classes = classes_in(file, Network(dry, {.name = options.name}).classifier_name());
+  }
+  return options;
+}
+
+int import(const Arguments& arguments) {
+  const WeightFile file = read_weights(arguments.in);
   std::fprintf(stderr, "%s: %s, %zu tensors", file.name.c_str(), file.format.c_str(), file.tensors.size());
   std::fprintf(stderr, file.left_out.empty() ? "\n" : ", %zu of whole numbers left out\n", file.left_out.size());
-  if (arguments.has("--network")) {
-    DryBackend backend;
-    const std::string name = arguments.text("--network");
-    const std::string classifier = Network(backend, {.name = name}).classifier_name();
-    Network network(backend, {.name = name, .head = {.classes = classes_in(file, classifier)}});
-    LoadReport report;
-    tensors = renamed_weights(network, file, report);
-    std::fprintf(stderr, "%s\n", report.text().c_str());
-    if ((!report.complete() && strictness_of(arguments) == Strictness::strict) || tensors.empty()) {
-      fail(ErrorCode::weights, file.name, ": does not fit ", name, "; --no-strict takes what fits");
-    }
-    metadata["network"] = name;
+  if (arguments.network.empty()) {
+    write_safetensors(arguments.out, file.tensors, file.metadata);
+    return 0;
   }
-  write_safetensors(arguments.names[1], tensors, metadata);
+  DryBackend backend;
+  const NetworkOptions options = network_of(arguments, file);
+  Network network(backend, options);
+  LoadReport report;
+  const std::vector<WeightTensor> tensors = renamed_weights(network, file, report);
+  std::fprintf(stderr, "%s\n", report.text().c_str());
+  if ((!report.complete() && !arguments.lenient) || tensors.empty()) {
+    fail(ErrorCode::weights, file.name, ": does not fit ", options.name, "; --no-strict takes what fits");
+  }
+  write_safetensors(arguments.out, tensors, metadata_of({options, published_input(options.name)}));
   return 0;
 }
 
@@ -228,45 +143,41 @@ struct Loaded {
 };
 
 Loaded load(const Arguments& arguments) {
-  const std::string name = arguments.text("--network");
-  const WeightFile file = read_weights(arguments.text("--weights"));
-  HeadOptions head = head_of(arguments);
-  if (!arguments.has("--classes")) {
-    DryBackend dry;
-    head.classes = classes_in(file, Network(dry, {.name = name}).classifier_name());
-  }
+  const WeightFile file = read_weights(arguments.weights);
   Loaded result{.backend = make_cpu_backend(), .network = nullptr};
-  result.network = std::make_unique<Network>(*result.backend, NetworkOptions{.name = name, .head = head});
+  result.network = std::make_unique<Network>(*result.backend, network_of(arguments, file));
   result.network->initialise(*result.backend, 0);
-  const LoadReport report = load_weights(*result.backend, *result.network, file, strictness_of(arguments));
+  const LoadReport report = load_weights(*result.backend, *result.network, file,
+                                         arguments.lenient ? Strictness::lenient : Strictness::strict);
   std::fprintf(stderr, "%s: %s\n", file.name.c_str(), report.text().c_str());
   return result;
 }
 
-int export_(int argc, char** argv) {
-  const Arguments arguments =
-      parse(argc, argv, 1, {"--network", "--weights", "--classes", "--embedding", "--slope", "--max-share", "--beta"},
-            {"--bnneck", "--no-strict"});
-  const Loaded loaded = load(arguments);
-  write_file(arguments.names[0], {export_onnx(*loaded.backend, *loaded.network, forward_of(arguments))});
+int init(const Arguments& arguments) {
+  const auto backend = make_cpu_backend();
+  Network network(*backend, {.name = arguments.network, .head = arguments.head});
+  network.initialise(*backend, arguments.seed);
+  write_atomically(arguments.out, {format_model(*backend, network, published_input(arguments.network))});
   return 0;
 }
 
-int run(int argc, char** argv) {
-  const Arguments arguments =
-      parse(argc, argv, 2,
-            {"--network", "--weights", "--classes", "--embedding", "--slope", "--max-share", "--beta", "--batch"},
-            {"--bnneck", "--no-strict", "--flip"});
-  const NpyArray images = read_npy(arguments.names[0]);
+int export_(const Arguments& arguments) {
+  const Loaded loaded = load(arguments);
+  write_atomically(arguments.out, {export_onnx(*loaded.backend, *loaded.network, arguments.forward)});
+  return 0;
+}
+
+int run(const Arguments& arguments) {
+  const NpyArray images = read_npy(arguments.in);
   const std::vector<int64_t>& shape = images.shape;
   if (shape.size() != 4 || shape[3] != 3 || images.elements() == 0) {
     fail(ErrorCode::data, images.name, ": an array of images [N,H,W,3] is expected");
   }
   const Loaded loaded = load(arguments);
   const std::vector<float> pixels = images.floats();
-  const int64_t batch = arguments.integer("--batch", 32, 1);
+  const int64_t batch = arguments.batch;
   const int64_t width = loaded.network->embedding_channels();
-  ForwardOptions options = forward_of(arguments);
+  ForwardOptions options = arguments.forward;
   options.with_logits = false;
   std::vector<float> embeddings(static_cast<size_t>(shape[0] * width));
   for (int64_t begin = 0; begin < shape[0]; begin += batch) {
@@ -277,15 +188,13 @@ int run(int argc, char** argv) {
     const NetworkOutput output = loaded.network->forward(ctx, Var(x), options);
     loaded.backend->download(output.embedding.value(), &embeddings[static_cast<size_t>(begin * width)]);
   }
-  write_npy(arguments.names[1], npy_of(std::span<const float>(embeddings), {shape[0], width}));
+  write_npy(arguments.out, npy_of(std::span<const float>(embeddings), {shape[0], width}));
   return 0;
 }
 
-int diff(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv, 2, {"--tolerance"}, {});
-  const double tolerance = arguments.real("--tolerance").value_or(0.0F);
-  const WeightFile a = read_weights(arguments.names[0]);
-  const WeightFile b = read_weights(arguments.names[1]);
+int diff(const Arguments& arguments) {
+  const WeightFile a = read_weights(arguments.in);
+  const WeightFile b = read_weights(arguments.other);
   std::map<std::string, const WeightTensor*, std::less<>> others;
   for (const WeightTensor& tensor : b.tensors) {
     others[tensor.name] = &tensor;
@@ -308,7 +217,7 @@ int diff(int argc, char** argv) {
     } else {
       largest = INFINITY;
     }
-    if (largest > tolerance) {
+    if (largest > arguments.tolerance) {
       std::printf("%s: %s %g\n", tensor.name.c_str(), std::isinf(largest) ? "shapes or NaN," : "largest difference",
                   largest);
       ++differences;
@@ -325,50 +234,95 @@ int diff(int argc, char** argv) {
   return differences == 0 ? 0 : 1;
 }
 
+void add_head_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--classes", arguments.head.classes, "outputs of the classifier; 0: as the file, or none")
+      ->option_text("N")
+      ->check(CLI::Range(0, 100'000'000));
+  app.add_option("--embedding", arguments.head.embedding, "a linear layer to D numbers before the classifier; 0: none")
+      ->option_text("D")
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_flag("--bnneck", arguments.head.bnneck, "batch-norm between embedding and classifier");
+}
+
+void add_weight_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--weights", arguments.weights, "any weight file or checkpoint")->option_text("FILE")->required();
+  app.add_option("--network", arguments.network, "where the file does not say it itself")->option_text("NAME");
+  app.add_flag("--no-strict", arguments.lenient, "take the tensors that fit");
+  add_head_options(app, arguments);
+  app.add_option("--slope", arguments.forward.last_slope, "GL++: of the last activation below 0")
+      ->option_text("S")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--max-share", arguments.forward.max_share, "GL++: of the maximum in the global pooling")
+      ->option_text("A")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--beta", arguments.forward.beta, "GL++: embeddings f / |f| + beta f")
+      ->option_text("B")
+      ->check(CLI::NonNegativeNumber);
+}
+
 int main(int argc, char** argv) {
-  const std::string command = argc > 1 ? argv[1] : "";
-  const bool help = std::any_of(argv + 1, argv + argc, [](const char* a) { return std::strcmp(a, "--help") == 0; });
-  if (help) {
-    std::fputs(kUsage, stdout);
-    return 0;
-  }
-  if (command == "--version") {
-    std::puts("gle-model " GLE_VERSION);
-    return 0;
-  }
-  if (command == "info") {
-    return info(argc, argv);
-  }
-  if (command == "import") {
-    return import(argc, argv);
-  }
-  if (command == "export") {
-    return export_(argc, argv);
-  }
-  if (command == "run") {
-    return run(argc, argv);
-  }
-  if (command == "diff") {
-    return diff(argc, argv);
-  }
-  fail(ErrorCode::usage, "there is no command '", command, "'; try --help");
+  Program program("gle-model", "Networks and weight files.",
+                  "gle-model info densenet161 --classes 751 --input 256x128 --batch 30");
+  Arguments arguments;
+  CLI::App& app = program.options();
+  app.require_subcommand(1);
+
+  CLI::App* info_app = app.add_subcommand("info", "layers, parameters, multiply-adds and memory of a network");
+  info_app->add_option("NAME", arguments.network, "bn_inception, densenet121, inception_v3, ...")->required();
+  info_app->add_option("--input", arguments.input, "size of the images")->option_text("HxW");
+  info_app->add_option("--batch", arguments.planned_batch, "images in a batch")
+      ->option_text("B")
+      ->check(CLI::Range(1, 1'000'000));
+  info_app->add_flag("--layers", arguments.layers, "a line for each layer");
+  add_head_options(*info_app, arguments);
+
+  CLI::App* init_app = app.add_subcommand("init", "a network's weights as training from scratch begins with them");
+  init_app->add_option("NAME", arguments.network, "the network")->required();
+  init_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
+  init_app->add_option("--seed", arguments.seed, "of the random numbers")->option_text("N");
+  add_head_options(*init_app, arguments);
+
+  CLI::App* import_app =
+      app.add_subcommand("import", "any weight file as .safetensors; with --network under its names and complete");
+  import_app->add_option("IN", arguments.in, ".safetensors, .pth, TorchScript, .npz or .gle")->required();
+  import_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
+  import_app->add_option("--network", arguments.network, "whose weights they are")->option_text("NAME");
+  import_app->add_flag("--no-strict", arguments.lenient, "take the tensors that fit");
+  add_head_options(*import_app, arguments);
+
+  CLI::App* export_app = app.add_subcommand("export", "the network for inference as an ONNX model");
+  export_app->add_option("OUT", arguments.out, "the .onnx to write")->required();
+  add_weight_options(*export_app, arguments);
+
+  CLI::App* run_app = app.add_subcommand("run", "embeddings of an array of images that are made ready already");
+  run_app->add_option("IMAGES", arguments.in, ".npy of [N,H,W,3] floats")->required();
+  run_app->add_option("OUT", arguments.out, "the .npy to write")->required();
+  run_app->add_option("--batch", arguments.batch, "images at a time")
+      ->option_text("B")
+
+      ->check(CLI::Range(1, 1'000'000));
+  run_app->add_flag("--flip", arguments.forward.flip, "GL++: mean with the mirror image's");
+  add_weight_options(*run_app, arguments);
+
+  CLI::App* diff_app = app.add_subcommand("diff", "compares two weight files; exit code 1 if they differ");
+  diff_app->add_option("A", arguments.in, "a weight file")->required();
+  diff_app->add_option("B", arguments.other, "another")->required();
+  diff_app->add_option("--tolerance", arguments.tolerance, "largest difference that counts as none")
+      ->option_text("T")
+      ->check(CLI::NonNegativeNumber);
+
+  return program.run(argc, argv, [&] {
+    return info_app->parsed()     ? info(arguments)
+           : init_app->parsed()   ? init(arguments)
+           : import_app->parsed() ? import(arguments)
+           : export_app->parsed() ? export_(arguments)
+           : run_app->parsed()    ? run(arguments)
+                                  : diff(arguments);
+  });
 }
 
 }  // namespace
 
 }  // namespace gle::tools
 
-int main(int argc, char** argv) {
-  try {
-    return gle::tools::main(argc, argv);
-  } catch (const gle::Error& e) {
-    std::fprintf(stderr, "gle-model: %s\n", e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "gle-model: out of memory\n");
-    return 5;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gle-model: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return gle::tools::main(argc, argv); }

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 namespace gle {
@@ -20,37 +19,14 @@ class Descriptor {
       fail(ErrorCode::io, path, ": cannot ", action, ": ", std::strerror(errno));
     }
   }
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
+  ~Descriptor() { ::close(fd_); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return ::close(fd);
-  }
 
  private:
   int fd_;
 };
-
-bool write_all(int fd, Bytes bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return false;
-    }
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
@@ -86,23 +62,6 @@ std::vector<std::byte> read_file(const std::string& path) {
     done += static_cast<size_t>(count);
   }
   return bytes;
-}
-
-void write_file(const std::string& path, std::initializer_list<Bytes> parts) {
-  const std::string temporary = path + ".tmp";
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), temporary, "create");
-  bool good = true;
-  for (const Bytes part : parts) {
-    good = good && write_all(file.get(), part);
-  }
-  good = good && ::fsync(file.get()) == 0;
-  good = file.close() == 0 && good;
-  good = good && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!good) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    fail(ErrorCode::io, path, ": cannot write: ", std::strerror(reason));
-  }
 }
 
 uint32_t crc32(Bytes bytes) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "models/files/atomic_file.h"
 #include "models/files/file.h"
 #include "models/files/zip.h"
 
@@ -372,7 +373,7 @@ std::vector<std::byte> format_npy(const NpyArray& array) {
   return result;
 }
 
-void write_npy(const std::string& path, const NpyArray& array) { write_file(path, {format_npy(array)}); }
+void write_npy(const std::string& path, const NpyArray& array) { write_atomically(path, {format_npy(array)}); }
 
 Npz Npz::parse(Bytes bytes, const std::string& name) {
   Npz result;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/files/atomic_file.h"
 #include "models/files/element_types.h"
 #include "models/files/file.h"
 
@@ -46,6 +47,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     if (place_ == Place::metadata) {
+      metadata[field_] = value;
       return true;
     }
     if (place_ != Place::tensor || field_ != "dtype") {
@@ -100,6 +102,7 @@ class HeaderHandler final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
   std::string problem;
 
  private:
@@ -157,7 +160,7 @@ WeightFile parse_safetensors(Bytes bytes, const std::string& name) {
     in.refuse("the tensors end at ", end, ", the file's data at ", data.size());
   }
 
-  WeightFile file{.name = name, .format = "safetensors", .tensors = {}, .left_out = {}};
+  WeightFile file{.name = name, .format = "safetensors", .tensors = {}, .left_out = {}, .metadata = handler.metadata};
   for (const Entry* entry : by_place) {
     const std::optional<ElementKind> kind = safetensors_kind(entry->type);
     if (!kind) {
@@ -230,7 +233,7 @@ std::vector<std::byte> format_safetensors(const std::vector<WeightTensor>& tenso
 
 void write_safetensors(const std::string& path, const std::vector<WeightTensor>& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  write_file(path, {format_safetensors(tensors, metadata)});
+  write_atomically(path, {format_safetensors(tensors, metadata)});
 }
 
 }  // namespace gle

@@ -15,6 +15,14 @@ namespace gle {
 //   magic "GLECKPT\n", u32 version, u32 sections, u64 directory bytes, u32 CRC-32C of the directory, u32 of these 28
 //   directory: per section u32 name length, name, u64 bytes, u32 CRC-32C of its bytes
 //   the sections' bytes, one after the other, to the end of the file
+// The section "weights" is a whole safetensors file: read_weights() opens a checkpoint as any other file of weights.
+inline constexpr std::string_view kWeightsSection = "weights";
+
+struct CheckpointSection {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
 class CheckpointWriter {
  public:
   // `bytes` must stay until write().
@@ -23,31 +31,31 @@ class CheckpointWriter {
   void write(const std::filesystem::path& path) const;
 
  private:
-  struct Section {
-    std::string name;
-    std::span<const std::byte> bytes;
-  };
-  std::vector<Section> sections_;
+  std::vector<CheckpointSection> sections_;
 };
+
+bool looks_like_checkpoint(std::span<const std::byte> bytes);
+// Views of the sections; anything wrong throws ErrorCode::weights.
+std::vector<CheckpointSection> parse_checkpoint(std::span<const std::byte> bytes, const std::string& name);
+// The section of that name; throws ErrorCode::weights if there is none.
+std::span<const std::byte> section(std::span<const CheckpointSection> sections, std::string_view wanted,
+                                   const std::string& file);
 
 class CheckpointFile {
  public:
   // Reads and checks all of it; anything wrong throws ErrorCode::weights, or ErrorCode::io if it cannot be read.
   explicit CheckpointFile(const std::filesystem::path& path);
 
-  struct Section {
-    std::string name;
-    std::span<const std::byte> bytes;
-  };
-  const std::vector<Section>& sections() const { return sections_; }
-  // The section of that name; throws ErrorCode::weights if there is none.
-  std::span<const std::byte> operator[](std::string_view name) const;
+  const std::vector<CheckpointSection>& sections() const { return sections_; }
+  std::span<const std::byte> operator[](std::string_view name) const {
+    return section(sections_, name, path_.string());
+  }
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
   std::vector<std::byte> content_;
-  std::vector<Section> sections_;
+  std::vector<CheckpointSection> sections_;
 };
 
 }  // namespace gle

@@ -1,4 +1,4 @@
-#include "training/checkpoint_file.h"
+#include "models/files/checkpoint_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "engine/error.h"
-#include "training/crc32c.h"
+#include "models/files/crc32c.h"
 
 namespace gle::test {
 namespace {

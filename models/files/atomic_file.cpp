@@ -1,4 +1,4 @@
-#include "training/atomic_file.h"
+#include "models/files/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

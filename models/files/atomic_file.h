@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <initializer_list>
 #include <span>
 
 namespace gle {
@@ -10,5 +11,9 @@ namespace gle {
 // which is synced, renamed, and its folder synced. Whatever goes wrong throws ErrorCode::io with the file and the
 // system's reason, and removes the temporary file.
 void write_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> pieces);
+inline void write_atomically(const std::filesystem::path& path,
+                             std::initializer_list<std::span<const std::byte>> pieces) {
+  write_atomically(path, std::span(pieces.begin(), pieces.size()));
+}
 
 }  // namespace gle

@@ -1,5 +1,5 @@
 // Eight table look-ups for eight bytes at a time ("slicing by eight").
-#include "training/crc32c.h"
+#include "models/files/crc32c.h"
 
 #include <array>
 #include <cstring>

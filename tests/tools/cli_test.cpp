@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+
+#include "engine/error.h"
+#include "tests/expect_error.h"
+#include "tools/cli/device.h"
+#include "tools/cli/program.h"
+#include "tools/cli/progress.h"
+
+namespace gle::tools::test {
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, error;
+};
+
+Outcome run(
+    std::vector<std::string> arguments, const std::function<int()>& body = [] { return 0; }) {
+  Program program("gle-test", "Tests the frame of a program.", "gle-test --number 3");
+  int number = 7;
+  std::string path;
+  program.options().add_option("--number", number, "a number")->option_text("N");
+  program.options().add_option("PATH", path,
+                               "a path whose description is so long that it has to go on in a second line");
+  arguments.insert(arguments.begin(), "gle-test");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = program.run(static_cast<int>(argv.size()), argv.data(), body);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+TEST(Program, HelpFitsEightyColumnsAndEndsWithTheExample) {
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.error, "");
+  EXPECT_NE(help.out.find("example: gle-test --number 3"), std::string::npos);
+  EXPECT_NE(help.out.find("--number N"), std::string::npos);
+  EXPECT_NE(help.out.find("a number (7)"), std::string::npos);
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+TEST(Program, ErrorsBecomeExitCodesAndOneLine) {
+  EXPECT_EQ(run({"--version"}).code, 0);
+  EXPECT_EQ(run({"--nosuch"}).code, 2);
+  EXPECT_EQ(run({"--number", "x"}).code, 2);
+  const Outcome data = run({}, []() -> int { fail(ErrorCode::data, "no images"); });
+  EXPECT_EQ(data.code, 3);
+  EXPECT_EQ(data.error, "gle-test: no images\n");
+  EXPECT_EQ(run({}, []() -> int { throw std::bad_alloc(); }).code, 5);
+  EXPECT_EQ(run({}, []() -> int { throw std::runtime_error("?"); }).code, 1);
+  EXPECT_EQ(run({}, [] { return 75; }).code, 75);
+}
+
+TEST(Program, SizesInBytes) {
+  EXPECT_EQ(parse_bytes("512"), 512U);
+  EXPECT_EQ(parse_bytes("3KiB"), 3072U);
+  EXPECT_EQ(parse_bytes("8GiB"), size_t{8} << 30U);
+  for (const char* bad : {"", "GiB", "-1", "0", "1.5GiB", "8 GiB", "8GB", "99999999TiB"}) {
+    EXPECT_ERROR(parse_bytes(bad), ErrorCode::usage, {bad});
+  }
+}
+
+TEST(Progress, TellsTheEndInAPlainLine) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("embedding", 40, {});
+    progress.update(40, "note");
+  }
+  Progress("silent", 3, {.quiet = true}).update(3);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("embedding: 100% 40/40"), std::string::npos) << text;
+  EXPECT_NE(text.find("note"), std::string::npos) << text;
+  EXPECT_EQ(text.find("silent"), std::string::npos) << text;
+  EXPECT_EQ(clock_text(83), "01:23");
+  EXPECT_EQ(clock_text(4000), "1:06:40");
+}
+
+}  // namespace
+}  // namespace gle::tools::test

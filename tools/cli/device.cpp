@@ -1,0 +1,44 @@
+#include "tools/cli/device.h"
+
+#include <charconv>
+#include <map>
+
+#include "engine/backends.h"
+#include "engine/error.h"
+
+namespace gle::tools {
+
+void add_device_options(CLI::App& app, DeviceOptions& options) {
+  app.add_option("--device", options.device, "auto, cpu, cuda or cuda:1")->option_text("NAME");
+  app.add_option("--threads", options.threads, "of the CPU; 0: GLE_NUM_THREADS, or the cores at hand")
+      ->option_text("N")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--max-memory", options.max_memory, "limit for tensors, such as 8GiB")->option_text("SIZE");
+  app.add_flag("--tf32", options.tf32, "on a GPU: faster products, 10 bits of mantissa");
+  app.add_flag("--deterministic", options.deterministic, "on a GPU: the same bits every time; the CPU always is");
+  app.add_flag("--cuda-graphs", options.cuda_graphs, "on a GPU: a training step in one launch");
+}
+
+size_t parse_bytes(const std::string& text) {
+  static const std::map<std::string, int, std::less<>> kShifts = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                                  {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto unit = kShifts.find(std::string_view(end, static_cast<size_t>(text.data() + text.size() - end)));
+  if (problem != std::errc() || unit == kShifts.end() || number == 0 || number > (SIZE_MAX >> unit->second)) {
+    fail(ErrorCode::usage, "'", text, "' is no size; 512MiB or 8GiB is");
+  }
+  return number << unit->second;
+}
+
+std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
+  const size_t limit = options.max_memory.empty() ? CachingAllocator::kNoLimit : parse_bytes(options.max_memory);
+  return gle::make_backend({.device = options.device,
+                            .memory_limit = limit,
+                            .threads = options.threads,
+                            .tf32 = options.tf32,
+                            .deterministic = options.deterministic,
+                            .graphs = options.cuda_graphs});
+}
+
+}  // namespace gle::tools

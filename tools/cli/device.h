@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/backend.h"
+#include "tools/cli/program.h"
+
+namespace gle::tools {
+
+struct DeviceOptions {
+  std::string device = "auto";
+  int threads = 0;
+  std::string max_memory;  // "24GiB"; empty: no limit
+  // Of GPUs.
+  bool tf32 = false;
+  bool deterministic = false;
+  bool cuda_graphs = false;
+};
+
+// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs.
+void add_device_options(CLI::App& app, DeviceOptions& options);
+std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
+
+// "512MiB", "24GiB", "1000000" -> bytes. ErrorCode::usage for anything else.
+size_t parse_bytes(const std::string& text);
+
+}  // namespace gle::tools

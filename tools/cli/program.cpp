@@ -1,0 +1,99 @@
+#include "tools/cli/program.h"
+
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "engine/error.h"
+
+namespace gle::tools {
+
+namespace {
+
+constexpr size_t kColumns = 79;
+constexpr size_t kNameColumns = 26;
+
+std::string wrapped(const std::string& text, size_t indent) {
+  std::string out;
+  size_t column = indent;
+  std::istringstream words(text);
+  std::string word;
+  while (words >> word) {
+    if (column > indent && column + 1 + word.size() > kColumns) {
+      out += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::string entry(const std::string& name, const std::string& text) {
+  const std::string gap = name.size() + 4 <= kNameColumns ? std::string(kNameColumns - name.size() - 2, ' ')
+                                                          : "\n" + std::string(kNameColumns, ' ');
+  return "  " + name + gap + wrapped(text, kNameColumns) + "\n";
+}
+
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool positional) const override {
+    return entry(make_option_name(option, positional) + make_option_opts(option), make_option_desc(option));
+  }
+  std::string make_subcommand(const CLI::App* app) const override {
+    return entry(app->get_name(), app->get_description());
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 || option->get_option_text().empty() ? "" : " " + option->get_option_text();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string value = option->get_default_str();
+    return option->get_description() + (value.empty() || value == "\"\"" ? "" : " (" + value + ")");
+  }
+  std::string make_description(const CLI::App* app) const override { return wrapped(app->get_description(), 0) + "\n"; }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return wrapped("usage: " + CLI::Formatter::make_usage(app, std::move(name)).substr(sizeof "Usage:"), 7) + "\n";
+  }
+};
+
+}  // namespace
+
+Program::Program(std::string name, const std::string& about, const std::string& example)
+    : name_(std::move(name)), app_(about, name_) {
+  app_.formatter(std::make_shared<Help>());
+  app_.set_help_flag("--help", "what you read");
+  app_.set_version_flag("--version", name_ + " " GLE_VERSION, "name and version");
+  app_.footer("example: " + example);
+  app_.option_defaults()->always_capture_default();
+}
+
+int Program::run(int argc, char** argv, const std::function<int()>& body) {
+  try {
+    app_.parse(argc, argv);
+    return body();
+  } catch (const CLI::Success& e) {
+    return app_.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "%s: %s; try --help\n", name_.c_str(), e.what());
+    return static_cast<int>(ErrorCode::usage);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", name_.c_str());
+    return static_cast<int>(ErrorCode::memory);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
+    return static_cast<int>(ErrorCode::runtime);
+  }
+}
+
+void add_verbosity_options(CLI::App& app, Verbosity& verbosity) {
+  app.add_flag("--quiet", verbosity.quiet, "only results and errors");
+  app.add_flag("!--no-progress", verbosity.progress, "no progress bar");
+}
+
+}  // namespace gle::tools

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+namespace gle::tools {
+
+// The frame of a gle-* program: --help within 80 columns and with an example, --version, and errors as a message on
+// stderr with the exit code that users expect.
+//
+//   Program program("gle-embed", "Embeddings of images.", "gle-embed model.gle images/ --out e");
+//   program.options().add_option("--out", out, "folder to write")->required();
+//   return program.run(argc, argv, [&] { ...; return 0; });
+class Program {
+ public:
+  Program(std::string name, const std::string& about, const std::string& example);
+
+  CLI::App& options() { return app_; }
+  // Parses, then runs `body`; what either throws becomes the exit code.
+  int run(int argc, char** argv, const std::function<int()>& body);
+
+ private:
+  std::string name_;
+  CLI::App app_;
+};
+
+// Where messages and progress go, for every program alike: --quiet, --no-progress.
+struct Verbosity {
+  bool quiet = false;
+  bool progress = true;
+};
+void add_verbosity_options(CLI::App& app, Verbosity& verbosity);
+
+}  // namespace gle::tools
