@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs gle-model and gle-data as users do: results, messages and exit codes.
+# Runs the programs as users do: results, messages and exit codes.
 #   programs_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
 set -euo pipefail
 tools=$1 data=$2
@@ -18,6 +18,13 @@ expect() {
     exit 1
   fi
 }
+doctor=$tools/gle-doctor
+expect 0 "example: GLE_ISA=avx2 gle-doctor" "$doctor" --help
+expect 2 "try --help" "$doctor" --oracle
+expect 6 "No such file" "$doctor" --oracle missing
+expect 0 "fast: all ops agree" env CUDA_VISIBLE_DEVICES= "$doctor"
+expect 2 "expected auto, cpu, cuda or cuda:1" "$doctor" --oracle "$work" --device gpu
+
 model=$tools/gle-model
 
 expect 0 "example: gle-model" "$model" --help
