@@ -52,6 +52,8 @@ constexpr ErrorName kErrors[] = {
      "operation failed due to a previous error during capture"},
     {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched", "no capture of this stream is under way"},
     {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {cudaErrorGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints"},
     {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
 };
 

@@ -289,6 +289,20 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
   return cudaGraphInstantiate(executable, graph, flags);
 }
 
+// What the manual calls the same topology, by number and links of the nodes; their work may be new.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result) {
+  const auto& before = executable->nodes;
+  const auto& now = graph->nodes;
+  const bool same = std::equal(before.begin(), before.end(), now.begin(), now.end(),
+                               [](const auto& a, const auto& b) { return a.after == b.after; });
+  result->result = same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged;
+  if (!same) {
+    return fail(cudaErrorGraphExecUpdateFailure);
+  }
+  executable->nodes = now;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {

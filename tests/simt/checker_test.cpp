@@ -253,7 +253,9 @@ TEST(Checker, FindsRacesThatNumbersDoNotShow) {
   set_options({});
   EXPECT_TRUE(run_tile(Bug::missing_barrier_with_right_numbers));
   EXPECT_TRUE(run_histogram(Bug::plain_histogram));
-  EXPECT_EQ(take_reports().size(), 2U);
+  const std::string text = text_of(take_reports());
+  EXPECT_NE(text.find("race: seeded: sum_tile"), std::string::npos) << text;
+  EXPECT_NE(text.find("race: seeded: count"), std::string::npos) << text;
 }
 
 TEST(Checker, CountsTheBytesOfAKernel) {

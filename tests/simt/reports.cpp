@@ -76,16 +76,19 @@ std::string function_name(const void* function) {
   if (name.empty()) {
     const auto frames = frames_of(reinterpret_cast<uintptr_t>(function));
     name = frames.empty() ? "?" : frames.back().first;
-    for (const char* scope : {"(anonymous namespace)::", "gle::cuda::", "void "}) {
-      const size_t at = name.find(scope);
+    for (const char* noise : {"(anonymous namespace)::", "void "}) {
+      const size_t at = name.find(noise);
       if (at != std::string::npos) {
-        name.erase(at, std::strlen(scope));
+        name.erase(at, std::strlen(noise));
       }
     }
-    const size_t call = name.rfind('(');
-    if (call != std::string::npos && call > 0) {
-      name.erase(call);
+    const size_t parameters = name.rfind('(');
+    if (parameters != std::string::npos && name.find_last_of('>') + 1 == parameters) {
+      name.erase(parameters);
     }
+    name.erase(0, name.rfind("::", name.find_first_of("<(")) == std::string::npos
+                      ? 0
+                      : name.rfind("::", name.find_first_of("<(")) + 2);
   }
   return name;
 }
