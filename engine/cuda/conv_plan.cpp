@@ -38,9 +38,7 @@ std::vector<Descriptor> engine_configs(const ConvGraph& graph, const PlanTarget&
 }
 
 bool finish_plan(ConvPlan& made, const PlanTarget& target, const PlanRules& rules, std::string& refusal) {
-  const std::vector<Descriptor> engines =
-      made.engine_config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  const Descriptor& engine = engines.front();
+  const Descriptor engine = made.engine_config.descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   if (const char* reason = objection(engine, rules)) {
     refusal = reason;
     return false;

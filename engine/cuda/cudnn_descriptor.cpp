@@ -80,6 +80,14 @@ std::vector<cudnnBackendNumericalNote_t> Descriptor::notes(cudnnBackendAttribute
   return found;
 }
 
+Descriptor Descriptor::descriptor(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const {
+  Descriptor found(type);
+  cudnnBackendDescriptor_t place = found.get();
+  int64_t count = 0;
+  check(cudnnBackendGetAttribute(get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &place), kOp);
+  return found;
+}
+
 std::vector<Descriptor> Descriptor::descriptors(cudnnBackendAttributeName_t name,
                                                 cudnnBackendDescriptorType_t type) const {
   int64_t count = 0;

@@ -42,6 +42,7 @@ class Descriptor {
 
   int64_t number(cudnnBackendAttributeName_t name) const;
   std::vector<cudnnBackendNumericalNote_t> notes(cudnnBackendAttributeName_t name) const;
+  Descriptor descriptor(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
 
  private:

@@ -32,8 +32,7 @@ constexpr int kStrip = 32;     // columns
 constexpr int kLd = kStrip + 4;
 constexpr int kAcross = kStrip / 4;  // threads, of four columns and four rows each
 constexpr int kThreads = kSamples / 4 * kAcross;
-constexpr int kDwSide = 16;  // threads, of kSamples / kDwSide rows and columns of dW each
-constexpr int kDwRows = kSamples / kDwSide;
+constexpr int kSide = 16;  // threads along a side of dW
 
 bool by_one_block(const RefineTask& t) { return t.n <= kSamples && t.n * t.n * t.classes <= int64_t{1} << 21; }
 
@@ -262,7 +261,8 @@ struct EntryBack {
   }
 };
 
-template <int kWidth>
+// kEach: rows and columns of dW of a thread, enough for all samples.
+template <int kWidth, int kEach>
 __global__ void __launch_bounds__(kThreads, 1) refine_backward_kernel(RefineTask t, RefineGradient gradient) {
   GLE_SHARED(float, x, kSamples* kLd);
   GLE_SHARED(float, v, kSamples* kLd);
@@ -270,13 +270,13 @@ __global__ void __launch_bounds__(kThreads, 1) refine_backward_kernel(RefineTask
   const auto n = static_cast<int>(t.n), classes = static_cast<int>(t.classes);
   const auto thread = static_cast<int>(threadIdx.x);
   const Patch p;
-  const int dw_row = thread / kDwSide, dw_column = thread % kDwSide;
-  float dw[kDwRows][kDwRows] = {};
+  const int dw_row = thread / kSide, dw_column = thread % kSide;
+  float dw[kEach][kEach] = {};
   if (thread < n) {
     sums[thread] = slope_of(t, thread, *gradient.dloss * gradient.weight);
   }
   // Rows that do not exist take part in dW.
-  for (int entry = n * kLd + thread; entry < kSamples * kLd; entry += kThreads) {
+  for (int entry = n * kLd + thread; entry < kSide * kEach * kLd; entry += kThreads) {
     x[entry] = v[entry] = 0.0F;
   }
   __syncthreads();
@@ -322,13 +322,13 @@ __global__ void __launch_bounds__(kThreads, 1) refine_backward_kernel(RefineTask
       }
       if (gradient.dw) {
         for (int c = 0; c < kStrip; c += 4) {
-          Floats<4> left[kDwRows];
-          for (int r = 0; r < kDwRows; ++r) {
-            left[r] = load<4>(v + (dw_row + r * kDwSide) * kLd + c);
+          Floats<4> left[kEach];
+          for (int r = 0; r < kEach; ++r) {
+            left[r] = load<4>(v + (dw_row + r * kSide) * kLd + c);
           }
-          for (int s = 0; s < kDwRows; ++s) {
-            const auto right = load<4>(x + (dw_column + s * kDwSide) * kLd + c);
-            for (int r = 0; r < kDwRows; ++r) {
+          for (int s = 0; s < kEach; ++s) {
+            const auto right = load<4>(x + (dw_column + s * kSide) * kLd + c);
+            for (int r = 0; r < kEach; ++r) {
               for (int k = 0; k < 4; ++k) {
                 dw[r][s] = fmaf(left[r].at[k], right.at[k], dw[r][s]);
               }
@@ -347,9 +347,9 @@ __global__ void __launch_bounds__(kThreads, 1) refine_backward_kernel(RefineTask
     __syncthreads();
   }
   if (gradient.dw) {
-    for (int r = 0; r < kDwRows; ++r) {
-      for (int s = 0; s < kDwRows; ++s) {
-        const int i = dw_row + r * kDwSide, j = dw_column + s * kDwSide;
+    for (int r = 0; r < kEach; ++r) {
+      for (int s = 0; s < kEach; ++s) {
+        const int i = dw_row + r * kSide, j = dw_column + s * kSide;
         if (i < n && j < n) {
           gradient.dw[i * n + j] = dw[r][s];
         }
@@ -439,9 +439,8 @@ struct AddSlices {
 
 // Slices of the classes for dW.
 int64_t slice_of(const RefineTask& t) {
-  constexpr int64_t kMost = 32, kLeast = 128;
-  const int64_t fair = pieces_of(pieces_of(t.classes, kMost), kTile) * kTile;
-  return fair > kLeast ? fair : kLeast;
+  constexpr int64_t kMost = 32;
+  return pieces_of(pieces_of(t.classes, kMost), kTile) * kTile;
 }
 
 struct BackwardScratch {
@@ -476,8 +475,10 @@ int64_t refine_backward_scratch(const RefineTask& t) {
 
 void refine_backward(const Launch& where, const RefineTask& t, const RefineGradient& gradient, float* memory) {
   if (t.steps > 0 && by_one_block(t)) {
-    launch(where, rows_in_fours(t) ? refine_backward_kernel<4> : refine_backward_kernel<1>, dim3(1), dim3(kThreads), 0,
-           t, gradient);
+    const auto kernel = t.n <= kSamples / 2
+                            ? (rows_in_fours(t) ? refine_backward_kernel<4, 4> : refine_backward_kernel<1, 4>)
+                            : (rows_in_fours(t) ? refine_backward_kernel<4, 8> : refine_backward_kernel<1, 8>);
+    launch(where, kernel, dim3(1), dim3(kThreads), 0, t, gradient);
     return;
   }
   const BackwardScratch scratch(t, memory);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <tuple>
 
+#include "engine/cuda/check.h"
 #include "engine/error.h"
 
 #ifdef __CUDACC__
@@ -63,6 +64,9 @@ void launch(const Launch& where, void (*kernel)(Parameters...), dim3 grid, dim3 
   const cudaError_t status =
       start_kernel<Parameters...>(where, kernel, grid, block, shared_bytes, std::forward<Arguments>(arguments)...);
   if (status != cudaSuccess) {
+    if (is_earlier_fault(status)) {
+      check(status, where.op);
+    }
     cudaGetLastError();
     fail(status == cudaErrorMemoryAllocation ? ErrorCode::memory : ErrorCode::runtime, where.op,
          ": the GPU refused a kernel of ", grid.x, "x", grid.y, "x", grid.z, " blocks, ", block.x, "x", block.y, "x",

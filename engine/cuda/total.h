@@ -11,17 +11,18 @@ inline constexpr int kTotalThreads = kMapThreads;
 inline constexpr int64_t kTotalBlocks = 512;
 inline constexpr size_t kTotalBytes = (kTotalBlocks + 1) * sizeof(double);
 
-// The upper half added to the lower until one thread is left, whose result counts.
+// The upper half added to the lower until one thread is left: thread 0 gets the result.
 __device__ inline double block_total(double mine, double* shared) {
   const auto thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
-  shared[thread] = mine;
   for (auto count = static_cast<int>(blockDim.x * blockDim.y); count > 1; count = (count + 1) / 2) {
+    shared[thread] = mine;
     __syncthreads();
     if (thread < count / 2) {
-      shared[thread] += shared[thread + (count + 1) / 2];
+      mine += shared[thread + (count + 1) / 2];
     }
+    __syncthreads();
   }
-  return shared[0];
+  return mine;
 }
 
 template <int kWidth, class Term>

@@ -179,7 +179,7 @@ extern "C" {
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   const std::lock_guard lock(scheduler().mutex);
-  if (scheduler().capturing()) {
+  if (scheduler().capturing_strictly()) {
     return misuse(cudaErrorStreamCaptureUnsupported, "cudaMalloc: while a stream is captured");
   }
   const int device = current_device();

@@ -224,7 +224,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
   const std::lock_guard lock(scheduler().mutex);
   CUstream_st* const stream = handle == nullptr ? nullptr : fake_cuda::stream_of(handle);
   if (stream == nullptr || stream->capture) {
@@ -232,6 +232,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
   }
   stream->capture = std::make_shared<Capture>();
   stream->capture->origin = stream;
+  stream->capture->relaxed = mode == cudaStreamCaptureModeRelaxed;
   stream->capture->streams.insert(stream);
   stream->capture_tail.clear();
   return cudaSuccess;

@@ -11,7 +11,7 @@
 
 namespace fake_cuda {
 
-Scheduler::Scheduler() : broken(simt::kDevices, cudaSuccess), random_(options.seed) {
+Scheduler::Scheduler() : broken(simt::kDevices, cudaSuccess), failing(broken), random_(options.seed) {
   for (int device = 0; device < simt::kDevices; ++device) {
     defaults_.push_back(std::make_unique<CUstream_st>());
     defaults_.back()->device = device;
@@ -101,7 +101,11 @@ bool Scheduler::step(CUstream_st& stream) {
   }
   const Task task = std::move(stream.queue.front());
   stream.queue.pop_front();
-  if (broken[static_cast<size_t>(stream.device)] == cudaSuccess) {
+  cudaError_t& status = broken[static_cast<size_t>(stream.device)];
+  if (status == cudaSuccess) {
+    status = std::exchange(failing[static_cast<size_t>(stream.device)], cudaSuccess);
+  }
+  if (status == cudaSuccess) {
     task.work();
   }
   *task.done = true;
@@ -174,6 +178,7 @@ void Scheduler::drop_all() {
   }
   std::erase_if(streams_, [](const auto& stream) { return stream->destroyed; });
   std::fill(broken.begin(), broken.end(), cudaSuccess);
+  std::fill(failing.begin(), failing.end(), cudaSuccess);
   random_.seed(options.seed);
 }
 
@@ -200,6 +205,11 @@ bool Scheduler::capturing() const {
   return std::any_of(streams_.begin(), streams_.end(), [](const auto& stream) { return stream->capture != nullptr; });
 }
 
+bool Scheduler::capturing_strictly() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return stream->capture != nullptr && !stream->capture->relaxed; });
+}
+
 Scheduler& scheduler() {
   static Scheduler* const instance = new Scheduler;  // outlives every static of the backend under test
   return *instance;
@@ -220,7 +230,7 @@ Statistics statistics() {
 
 void break_device(int device, cudaError_t status) {
   const std::lock_guard lock(scheduler().mutex);
-  scheduler().broken[static_cast<size_t>(device)] = status;
+  scheduler().failing[static_cast<size_t>(device)] = status;
 }
 
 cudaError_t misuse(cudaError_t status, const std::string& text) {

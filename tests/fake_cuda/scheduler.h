@@ -34,6 +34,7 @@ struct Capture {
   std::set<CUstream_st*> streams;
   CUstream_st* origin = nullptr;
   bool valid = true;
+  bool relaxed = false;  // the mode that allows calls which take no part in the stream, such as cudaMalloc
 };
 
 }  // namespace fake_cuda
@@ -73,7 +74,8 @@ class Scheduler {
   std::recursive_mutex mutex;
   Options options;
   Statistics statistics;
-  std::vector<cudaError_t> broken;  // by device
+  std::vector<cudaError_t> broken;   // by device
+  std::vector<cudaError_t> failing;  // what its next work will do to it
 
   Scheduler();
 
@@ -96,6 +98,8 @@ class Scheduler {
   void drop_all();
   cudaError_t run_graph(CUstream_st& stream, const std::vector<Node>& nodes);
   bool capturing() const;
+  // Whether a capture forbids calls that may be unsafe in it.
+  bool capturing_strictly() const;
 
  private:
   bool step(CUstream_st& stream);

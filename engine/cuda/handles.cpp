@@ -1,18 +1,8 @@
+#include "engine/cuda/handles.h"
+
 #include "engine/cuda/check.h"
 
-#include "engine/cuda/handles.h"
-#include "engine/error.h"
-
 namespace gle::cuda {
-
-void check(cudaError_t status, const char* op) {
-  if (status == cudaSuccess) [[likely]] {
-    return;
-  }
-  (void)cudaGetLastError();
-  fail(status == cudaErrorMemoryAllocation ? ErrorCode::memory : ErrorCode::runtime, op, ": ", cudaGetErrorName(status),
-       ": ", cudaGetErrorString(status));
-}
 
 Stream new_stream(const char* op) {
   cudaStream_t stream = nullptr;
