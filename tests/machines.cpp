@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "engine/cuda/cuda.h"
-#include "tests/device_watch.h"
 
 namespace gle::test {
 
@@ -34,7 +33,6 @@ std::vector<Machine> gpus(Machine::Kind kind) {
     std::cout << "no GPU: " << report.missing << "\n";
     return {};
   }
-  watch_device();
   return {{kind}};
 }
 

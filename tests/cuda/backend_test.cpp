@@ -9,8 +9,6 @@
 #include "engine/cuda/cuda.h"
 #include "engine/error.h"
 #include "fake_cuda/fake_cuda.h"
-#include "simt/simt.h"
-#include "tests/device_watch.h"
 
 namespace gle {
 
@@ -18,10 +16,7 @@ namespace {
 
 class CudaBackendTest : public testing::Test {
  protected:
-  CudaBackendTest() {
-    test::watch_device();
-    fake_cuda::reset({});
-  }
+  CudaBackendTest() { fake_cuda::reset({}); }
   ~CudaBackendTest() override { fake_cuda::reset({}); }
 };
 

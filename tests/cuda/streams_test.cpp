@@ -8,7 +8,6 @@
 #include "engine/error.h"
 #include "fake_cuda/fake_cuda.h"
 #include "simt/simt.h"
-#include "tests/device_watch.h"
 
 namespace gle {
 
@@ -20,13 +19,10 @@ constexpr size_t kBatch = 32;
 
 class CudaStreamsTest : public testing::Test {
  protected:
-  CudaStreamsTest() {
-    test::watch_device();
-    simt::set_options({.check = false});
-  }
+  CudaStreamsTest() { simt::set_options({.order = simt::Order::random, .check = false}); }
   ~CudaStreamsTest() override {
     fake_cuda::reset({});
-    simt::set_options({});
+    simt::set_options({.order = simt::Order::random});
   }
 };
 
