@@ -73,7 +73,7 @@ std::vector<GroupProblem> problems() {
   GroupLossOptions o;
   o.refinement.steps = 2;
   o.mean_over = MeanOver::all;
-  all.push_back(draw_group_problem(draw, 129, 36, 2, o, Given::none));
+  all.push_back(draw_group_problem(draw, 129, 36, 5, o, Given::none));
   all.back().label = "more samples than one block of a GPU refines";
   return all;
 }
