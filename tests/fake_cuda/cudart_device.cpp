@@ -65,7 +65,7 @@ const ErrorName& find_error(cudaError_t status) {
 }
 
 std::map<const void*, int>& dynamic_shared_limits() {
-  static std::map<const void*, int> limits;
+  static auto& limits = *new std::map<const void*, int>;
   return limits;
 }
 

@@ -18,7 +18,7 @@ namespace {
 size_t used_bytes[simt::kDevices] = {};
 
 std::map<const char*, size_t>& pinned() {
-  static std::map<const char*, size_t> all;
+  static auto& all = *new std::map<const char*, size_t>;
   return all;
 }
 

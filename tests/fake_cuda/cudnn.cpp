@@ -362,12 +362,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
       return fake_cuda::give_results(from, requested, count, elements);
     case CUDNN_ATTR_ENGINECFG_ENGINE: {
+      *count = 1;
+      if (requested == 0) {
+        return CUDNN_STATUS_SUCCESS;
+      }
       Descriptor* const engine = fake_cuda::caller_descriptor(elements, 0, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       if (engine == nullptr) {
         return refuse(CUDNN_STATUS_BAD_PARAM, "get engine: it goes into an engine descriptor of the caller");
       }
       *engine = *from.descriptor(CUDNN_ATTR_ENGINECFG_ENGINE);
-      *count = 1;
       return CUDNN_STATUS_SUCCESS;
     }
     case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:

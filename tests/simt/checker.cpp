@@ -21,18 +21,18 @@ namespace simt {
 namespace {
 
 Cells& device_cells() {
-  static Cells cells(number_of_cells());
+  static Cells& cells = *new Cells(number_of_cells());
   return cells;
 }
 
 Cells& shared_cells() {
-  static Cells cells(number_of_shared_cells());
+  static Cells& cells = *new Cells(number_of_shared_cells());
   return cells;
 }
 
 Traffic traffic;
 std::map<std::tuple<std::string, std::string>, Traffic>& traffic_by_kernel() {
-  static std::map<std::tuple<std::string, std::string>, Traffic> all;
+  static auto& all = *new std::map<std::tuple<std::string, std::string>, Traffic>;
   return all;
 }
 

@@ -20,9 +20,9 @@ Running running;
 namespace {
 
 Options chosen;
-std::vector<std::unique_ptr<Thread>> threads;  // reused by all blocks
+auto& threads = *new std::vector<std::unique_ptr<Thread>>;  // reused by all blocks
 int live = 0;                                  // threads of this block: the first of them
-std::vector<Thread*> runnable;
+auto& runnable = *new std::vector<Thread*>;
 std::mt19937_64 random_order;
 bool abandoned = false;
 

@@ -18,12 +18,12 @@ constexpr size_t kMostReports = 1000;
 
 std::mutex mutex;
 std::vector<Report>& pending() {
-  static std::vector<Report> reports;
+  static auto& reports = *new std::vector<Report>;
   return reports;
 }
 
 std::set<std::pair<Kind, uintptr_t>>& places() {
-  static std::set<std::pair<Kind, uintptr_t>> seen;
+  static auto& seen = *new std::set<std::pair<Kind, uintptr_t>>;
   return seen;
 }
 
@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> frames_of(uintptr_t address) {
 }  // namespace
 
 std::string line_of(uintptr_t pc) {
-  static std::map<uintptr_t, std::string> known;
+  static auto& known = *new std::map<uintptr_t, std::string>;
   std::string& line = known[pc];
   if (line.empty()) {
     line = "?";
@@ -71,7 +71,7 @@ std::string line_of(uintptr_t pc) {
 std::string line_of(Site site) { return base_name(site.file) + ":" + std::to_string(site.line); }
 
 std::string function_name(const void* function) {
-  static std::map<const void*, std::string> known;
+  static auto& known = *new std::map<const void*, std::string>;
   std::string& name = known[function];
   if (name.empty()) {
     const auto frames = frames_of(reinterpret_cast<uintptr_t>(function));

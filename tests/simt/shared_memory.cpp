@@ -18,7 +18,7 @@ constexpr size_t kArena = 512 * 1024;
 
 alignas(64) std::array<unsigned char, kArena> arena;
 std::array<CellState, kArena / kCellBytes> states;
-std::map<const void*, size_t> arrays;
+auto& arrays = *new std::map<const void*, size_t>;
 size_t used = 0;
 size_t static_bytes = 0;
 
