@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "engine/cuda/cuda.h"
+#include "tests/device_watch.h"
 
 namespace gle::test {
 
@@ -33,6 +34,7 @@ std::vector<Machine> gpus(Machine::Kind kind) {
     std::cout << "no GPU: " << report.missing << "\n";
     return {};
   }
+  watch_device();
   return {{kind}};
 }
 

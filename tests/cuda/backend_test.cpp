@@ -9,6 +9,7 @@
 #include "engine/cuda/cuda.h"
 #include "engine/error.h"
 #include "fake_cuda/fake_cuda.h"
+#include "tests/device_watch.h"
 
 namespace gle {
 
@@ -16,7 +17,10 @@ namespace {
 
 class CudaBackendTest : public testing::Test {
  protected:
-  CudaBackendTest() { fake_cuda::reset({}); }
+  CudaBackendTest() {
+    test::watch_device();
+    fake_cuda::reset({});
+  }
   ~CudaBackendTest() override { fake_cuda::reset({}); }
 };
 

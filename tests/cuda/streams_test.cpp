@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "fake_cuda/fake_cuda.h"
 #include "simt/simt.h"
+#include "tests/device_watch.h"
 
 namespace gle {
 

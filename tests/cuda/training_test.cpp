@@ -15,6 +15,7 @@
 #include "models/network.h"
 #include "simt/simt.h"
 #include "tests/array.h"
+#include "tests/device_watch.h"
 #include "training/optimiser.h"
 
 namespace gle {
@@ -143,6 +144,7 @@ struct Case {
 class CudaTrainingTest : public testing::TestWithParam<Case> {
  protected:
   CudaTrainingTest() {
+    test::watch_device();
     simt::set_options({.order = simt::Order::random, .check = false});
     fake_cuda::reset({.seed = 11});
   }
