@@ -20,7 +20,10 @@ constexpr size_t kBatch = 32;
 
 class CudaStreamsTest : public testing::Test {
  protected:
-  CudaStreamsTest() { simt::set_options({.order = simt::Order::random, .check = false}); }
+  CudaStreamsTest() {
+    test::watch_device();
+    simt::set_options({.order = simt::Order::random, .check = false});
+  }
   ~CudaStreamsTest() override {
     fake_cuda::reset({});
     simt::set_options({.order = simt::Order::random});
