@@ -9,7 +9,6 @@
 #include "engine/cuda/cuda.h"
 #include "engine/error.h"
 #include "fake_cuda/fake_cuda.h"
-#include "simt/simt.h"
 #include "tests/device_watch.h"
 
 namespace gle {

@@ -22,11 +22,11 @@ class CudaStreamsTest : public testing::Test {
  protected:
   CudaStreamsTest() {
     test::watch_device();
-    simt::set_options({.check = false});
+    simt::set_options({.order = simt::Order::random, .check = false});
   }
   ~CudaStreamsTest() override {
     fake_cuda::reset({});
-    simt::set_options({});
+    simt::set_options({.order = simt::Order::random});
   }
 };
 

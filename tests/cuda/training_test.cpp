@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
 
 #include "engine/backends.h"
+#include "engine/cpu/cpu.h"
 #include "fake_cuda/fake_cuda.h"
 #include "losses/registry.h"
 #include "models/files/checkpoint_file.h"
@@ -29,10 +31,10 @@ std::vector<float> read(Backend& backend, const Tensor& tensor) {
   return values;
 }
 
-class Run {
+class Trainee {
  public:
-  Run(const DeviceRequest& device, const std::string& network, int64_t side)
-      : backend_(make_backend(device)),
+  Trainee(std::unique_ptr<Backend> backend, const std::string& network, int64_t side)
+      : backend_(std::move(backend)),
         network_(*backend_, {.name = network, .head = {.classes = kClasses}}),
         optimiser_(*backend_, network_.parameters(), {.weight_decay = 1e-4F}),
         tape_(*backend_),
@@ -143,44 +145,47 @@ class CudaTrainingTest : public testing::TestWithParam<Case> {
  protected:
   CudaTrainingTest() {
     test::watch_device();
-    simt::set_options({.check = false});
+    simt::set_options({.order = simt::Order::random, .check = false});
     fake_cuda::reset({.seed = 11});
   }
   ~CudaTrainingTest() override {
-    simt::set_options({});
+    simt::set_options({.order = simt::Order::random});
     fake_cuda::reset({});
   }
-  static constexpr const char* kCuda = "cuda";
 };
 
+// A random network amplifies rounding: a pixel at a kink of a ReLU or a tie of a maximum makes gradients differ by a
+// percent. So the yardstick is how far apart two instruction sets of the CPU are. All start each step from the same
+// checkpoint.
 TEST_P(CudaTrainingTest, EqualsTheCpuAndResumes) {
   const Case c = GetParam();
-  const DeviceRequest gpu{.device = kCuda, .deterministic = true, .graphs = true};
+  const auto on_gpu = [] { return make_backend({.device = "cuda", .deterministic = true, .graphs = true}); };
   const std::filesystem::path path =
       std::filesystem::path(testing::TempDir()) / (std::string("gle_cuda_") + c.network + ".gle");
-  Run cpu({.device = "cpu"}, c.network, c.side);
-  Run cuda(gpu, c.network, c.side);
+  Trainee cpu(make_cpu_backend(), c.network, c.side);
+  Trainee plain(make_cpu_backend({.isa = cpu::Isa::baseline}), c.network, c.side);
+  Trainee cuda(on_gpu(), c.network, c.side);
   for (int step = 0; step < 2; ++step) {
+    SCOPED_TRACE(step);
     const float expected = cpu.step();
-    const float found = cuda.step();
-    EXPECT_NEAR(found, expected, 1e-4F * std::abs(expected)) << "step " << step;
-    EXPECT_LT(distance(cuda.gradients(), cpu.gradients()), 1e-3) << "step " << step;
-    EXPECT_LT(distance(cuda.state(), cpu.state()), 1e-4) << "step " << step;
+    plain.step();
+    EXPECT_NEAR(cuda.step(), expected, 1e-4F * std::abs(expected));
+    const double apart = distance(plain.gradients(), cpu.gradients());
+    EXPECT_LT(distance(cuda.gradients(), cpu.gradients()), std::max(1e-3, 2 * apart));
+    EXPECT_LT(distance(cuda.state(), cpu.state()), 1e-4);
+    EXPECT_LT(distance(cuda.values(), cpu.values()), std::max(1e-5, 2 * distance(plain.values(), cpu.values())));
+    cpu.save(path);
+    plain.resume(path);
+    cuda.resume(path);
   }
-  EXPECT_LT(distance(cuda.values(), cpu.values()), 1e-5);
-  cuda.save(path);
-
   const float expected = cuda.step();
-  Run again(gpu, c.network, c.side);
+  EXPECT_NEAR(cpu.step(), expected, 1e-4F * std::abs(expected));
+
+  Trainee again(on_gpu(), c.network, c.side);
   again.resume(path);
   EXPECT_EQ(again.step(), expected) << "the loss after resuming";
   EXPECT_EQ(again.values(), cuda.values()) << "the weights after resuming";
   EXPECT_EQ(again.state(), cuda.state());
-
-  Run elsewhere({.device = "cpu"}, c.network, c.side);
-  elsewhere.resume(path);
-  EXPECT_NEAR(elsewhere.step(), expected, 1e-4F * std::abs(expected)) << "resumed on the CPU";
-  EXPECT_LT(distance(elsewhere.values(), cuda.values()), 1e-5);
   std::filesystem::remove(path);
 }
 

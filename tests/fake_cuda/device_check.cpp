@@ -1,5 +1,6 @@
 #include "fake_cuda/device_check.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "simt/memory.h"
@@ -24,9 +25,11 @@ void check_read(const std::string& function, const char* what, const void* addre
 }
 
 void scribble(void* workspace, size_t bytes) {
-  if (bytes > 0) {
-    std::memset(workspace, 0xff, bytes);
-    simt::mark_written(workspace, bytes);
+  constexpr size_t kEnd = 4096;
+  char* const begin = static_cast<char*>(workspace);
+  for (char* at : {begin, begin + bytes - std::min(bytes, kEnd)}) {
+    std::memset(at, 0xff, std::min(bytes, kEnd));
+    simt::mark_written(at, std::min(bytes, kEnd));
   }
 }
 

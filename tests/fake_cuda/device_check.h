@@ -9,7 +9,7 @@ namespace fake_cuda {
 bool usable(const std::string& function, const char* what, const void* address, size_t bytes, int device);
 // While the work runs: reports reading what nobody wrote.
 void check_read(const std::string& function, const char* what, const void* address, size_t bytes);
-// Fills a workspace with rubbish: it holds nothing before, and nothing is left in it.
+// Fills both ends of a workspace with rubbish: it holds nothing before, and nothing is left in it.
 void scribble(void* workspace, size_t bytes);
 
 }  // namespace fake_cuda

@@ -21,7 +21,7 @@ namespace {
 
 Options chosen;
 auto& threads = *new std::vector<std::unique_ptr<Thread>>;  // reused by all blocks
-int live = 0;                                  // threads of this block: the first of them
+int live = 0;                                               // threads of this block: the first of them
 auto& runnable = *new std::vector<Thread*>;
 std::mt19937_64 random_order;
 bool abandoned = false;

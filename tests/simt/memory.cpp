@@ -43,19 +43,32 @@ std::map<const char*, size_t>& allocations() {
 
 size_t offset_of(const void* address) { return static_cast<size_t>(static_cast<const char*>(address) - memory()); }
 
-// Calls f(state, mask of bytes) for the cells of a range.
-template <class F>
-void for_cells(const void* address, size_t bytes, const F& f) {
+// Calls part(state, mask of bytes) for the cells at the ends of a range and whole(first, count) for those between.
+template <class Part, class Whole>
+void for_cells(const void* address, size_t bytes, const Part& part, const Whole& whole) {
   size_t at = offset_of(address);
   const size_t end = at + bytes;
   while (at < end) {
     const size_t cell = at / kCellBytes;
-    const size_t next = std::min(end, (cell + 1) * kCellBytes);
-    const unsigned mask = ((1U << (next - cell * kCellBytes)) - 1U) & ~((1U << (at - cell * kCellBytes)) - 1U);
-    f(states()[cell], mask);
-    at = next;
+    const size_t within = at % kCellBytes;
+    const size_t length = std::min(end - at, kCellBytes - within);
+    if (length == kCellBytes) {
+      const size_t count = (end - at) / kCellBytes;
+      whole(&states()[cell], count);
+      at += count * kCellBytes;
+    } else {
+      part(states()[cell], ((1U << length) - 1U) << within);
+      at += length;
+    }
   }
 }
+
+static_assert(sizeof(CellState) == 1);
+
+void set_all(CellState* first, size_t count, CellState value) { std::fill_n(first, count, value); }
+
+constexpr CellState kFresh{0xf, 0};
+constexpr CellState kWritten{0xf, 0xf};
 
 // Gives whole pages back, which makes them zero.
 void forget(char* begin, size_t bytes) {
@@ -80,7 +93,9 @@ void* allocate_device(int device, size_t bytes) {
   char* address = memory() + static_cast<size_t>(device) * kDeviceRange + begin;
   allocations()[address] = bytes;
   std::memset(address, 0xff, bytes);
-  for_cells(address, bytes, [](CellState& state, unsigned mask) { state.live = (state.live | mask) & 0xfU; });
+  for_cells(
+      address, bytes, [](CellState& state, unsigned mask) { state.live = (state.live | mask) & 0xfU; },
+      [](CellState* first, size_t count) { set_all(first, count, kFresh); });
   return address;
 }
 
@@ -93,7 +108,14 @@ void free_device(void* begin) {
   const auto found = allocations().find(static_cast<const char*>(begin));
   const size_t bytes = found->second;
   allocations().erase(found);
-  for_cells(begin, bytes, [](CellState& state, unsigned) { state = {0, 0}; });
+  for_cells(
+      begin, bytes,
+      [](CellState& state, unsigned) {
+        state = {0, 0};
+      },
+      [](CellState* first, size_t count) {
+        set_all(first, count, {0, 0});
+      });
   forget(static_cast<char*>(begin), bytes);
 }
 
@@ -113,22 +135,28 @@ bool is_live(const void* address, size_t bytes) {
 }
 
 void mark_written(const void* address, size_t bytes) {
-  for_cells(address, bytes, [](CellState& state, unsigned mask) { state.written = (state.written | mask) & 0xfU; });
+  for_cells(
+      address, bytes, [](CellState& state, unsigned mask) { state.written = (state.written | mask) & 0xfU; },
+      [](CellState* first, size_t count) { set_all(first, count, kWritten); });
 }
 
 bool all_written(const void* address, size_t bytes) {
   bool all = true;
-  for_cells(address, bytes, [&](const CellState& state, unsigned mask) { all &= (state.written & mask) == mask; });
+  for_cells(
+      address, bytes, [&](const CellState& state, unsigned mask) { all &= (state.written & mask) == mask; },
+      [&](const CellState* first, size_t count) {
+        all &= std::all_of(first, first + count, [](CellState state) { return state.written == 0xfU; });
+      });
   return all;
 }
 
 void copy_written(const void* from, void* to, size_t bytes) {
   const char* source = static_cast<const char*>(from);
+  char* target = static_cast<char*>(to);
   for (size_t i = 0; i < bytes; ++i) {
-    const bool written = all_written(source + i, 1);
-    for_cells(static_cast<char*>(to) + i, 1, [&](CellState& state, unsigned mask) {
-      state.written = (written ? state.written | mask : state.written & ~mask) & 0xfU;
-    });
+    CellState& state = state_of(target + i);
+    const unsigned bit = 1U << (offset_of(target + i) % kCellBytes);
+    state.written = (all_written(source + i, 1) ? state.written | bit : state.written & ~bit) & 0xfU;
   }
 }
 
