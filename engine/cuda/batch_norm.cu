@@ -333,8 +333,8 @@ void CudaBackend::batch_norm_statistics(const Tensor& x, float eps, float moment
 }
 
 void CudaBackend::batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) {
-  map(at("batch_norm_inv_std"), in_fours({&variance, &inv_std}), InvStd{variance.data(), eps}, 1, variance.elements(),
-      inv_std);
+  map(at("batch_norm_inv_std"), begin_in_fours({&variance, &inv_std}), InvStd{variance.data(), eps}, 1,
+      variance.elements(), inv_std);
 }
 
 void CudaBackend::batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
@@ -377,7 +377,7 @@ void CudaBackend::batch_norm_fold(const Tensor& w, const Tensor& bias, const Ten
                                   const Tensor& folded_bias) {
   const int64_t filters = mean.elements(), taps = w.elements() / filters;
   const Launch where = at("batch_norm_fold");
-  const bool fours = taps % 4 == 0 && in_fours({&w, &folded_w});
+  const bool fours = taps % 4 == 0 && begin_in_fours({&w, &folded_w});
   map(where, fours, FoldWeights{In(w.data(), taps), inv_std.data(), gamma.data()}, filters, taps,
       Out(folded_w.data(), taps));
   map(where, false, FoldBias{bias ? bias.data() : nullptr, mean.data(), inv_std.data(), gamma.data(), beta.data()}, 1,

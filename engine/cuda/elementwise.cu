@@ -121,55 +121,44 @@ struct NotFinite {
 
 }  // namespace
 
-void CudaBackend::fill(float value, const Tensor& y) {
-  map_elements(at("fill"), in_fours({&y}), y.dense(), Fill{value}, y.rows(), y.channels(), y);
-}
+void CudaBackend::fill(float value, const Tensor& y) { map_elements(at("fill"), {&y}, Fill{value}, y); }
 
 void CudaBackend::add(const Tensor& a, const Tensor& b, const Tensor& y) {
-  map_elements(at("add"), in_fours({&a, &b, &y}), a.dense() && b.dense() && y.dense(), Add{a, b}, y.rows(),
-               y.channels(), y);
+  map_elements(at("add"), {&a, &b, &y}, Add{a, b}, y);
 }
 
 void CudaBackend::scale(float factor, const Tensor& x, const GradTarget& y) {
   if (y) {
-    map_elements(at("scale"), in_fours({&x, &y.grad}), x.dense() && y.grad.dense(), Scale{x, factor, nullptr}, x.rows(),
-                 x.channels(), y);
+    map_elements(at("scale"), {&x, &y.grad}, Scale{x, factor, nullptr}, y);
   }
 }
 
 void CudaBackend::scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) {
   if (y) {
-    map_elements(at("scale_by"), in_fours({&x, &y.grad}), x.dense() && y.grad.dense(), Scale{x, 0.0F, factor.data()},
-                 x.rows(), x.channels(), y);
+    map_elements(at("scale_by"), {&x, &y.grad}, Scale{x, 0.0F, factor.data()}, y);
   }
 }
 
 void CudaBackend::activation_forward(const Tensor& x, Activation f, const Tensor& y) {
-  map_elements(at("activation_forward"), in_fours({&x, &y}), x.dense() && y.dense(), Activate{x, f.slope}, x.rows(),
-               x.channels(), y);
+  map_elements(at("activation_forward"), {&x, &y}, Activate{x, f.slope}, y);
 }
 
 void CudaBackend::activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) {
   if (dx) {
-    map_elements(at("activation_backward"), in_fours({&y, &dy, &dx.grad}), y.dense() && dy.dense() && dx.grad.dense(),
-                 ActivateBack{y, dy, f.slope}, y.rows(), y.channels(), dx);
+    map_elements(at("activation_backward"), {&y, &dy, &dx.grad}, ActivateBack{y, dy, f.slope}, dx);
   }
 }
 
 void CudaBackend::dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) {
   if (y) {
     const float factor = probability < 1.0F ? 1.0F / (1.0F - probability) : 0.0F;
-    map_elements(at("dropout"), in_fours({&x, &y.grad}), x.dense() && y.grad.dense(),
-                 Dropout{x, x.channels(), key, probability, factor}, x.rows(), x.channels(), y);
+    map_elements(at("dropout"), {&x, &y.grad}, Dropout{x, x.channels(), key, probability, factor}, y);
   }
 }
 
 bool CudaBackend::all_finite(const Tensor& x) {
   const Workspace::Lease lease = workspace().lease(kTotalBytes, "all_finite");
-  const bool flat = x.dense();
-  double* sum = total(at("all_finite"), in_fours({&x}), NotFinite{x}, flat ? 1 : x.rows(),
-                      flat ? x.elements() : x.channels(), reinterpret_cast<double*>(lease.data()));
-  return fetch(sum) == 0.0;
+  return fetch(total(at("all_finite"), x, NotFinite{x}, reinterpret_cast<double*>(lease.data()))) == 0.0;
 }
 
 }  // namespace gle::cuda

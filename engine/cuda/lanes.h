@@ -93,15 +93,25 @@ struct Out {
   }
 };
 
-// Whether rows of all of them begin at multiples of 16 bytes. An empty one is no obstacle.
-inline bool in_fours(std::initializer_list<const Tensor*> tensors) {
+using Tensors = std::initializer_list<const Tensor*>;
+
+// Whether all of them, or every row of all of them, begin at a multiple of 16 bytes. An empty one is no obstacle.
+inline bool begin_in_fours(Tensors tensors) {
   for (const Tensor* t : tensors) {
-    const bool rows_apart = t->rows() > 1 && t->pitch() % 4 != 0;
-    if (*t && (rows_apart || reinterpret_cast<uintptr_t>(t->data()) % 16 != 0)) {
+    if (reinterpret_cast<uintptr_t>(t->data()) % 16 != 0) {
       return false;
     }
   }
   return true;
+}
+
+inline bool in_fours(Tensors tensors) {
+  for (const Tensor* t : tensors) {
+    if (t->rows() > 1 && t->pitch() % 4 != 0) {
+      return false;
+    }
+  }
+  return begin_in_fours(tensors);
 }
 
 inline int64_t pieces_of(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }

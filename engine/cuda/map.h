@@ -8,7 +8,7 @@
 namespace gle::cuda {
 
 inline constexpr int kMapThreads = 256;
-inline constexpr int64_t kMapBlocks = 8192;  // beyond that a block takes several shares
+inline constexpr int64_t kMapBlocks = 2048;  // beyond that a block takes several shares
 
 template <int kWidth, class F>
 __device__ void map_columns(const F& f, int64_t rows, int64_t column, const Out& y) {
@@ -20,7 +20,7 @@ __device__ void map_columns(const F& f, int64_t rows, int64_t column, const Out&
 }
 
 template <int kWidth, class F>
-__global__ void __launch_bounds__(kMapThreads, 3) map_kernel(F f, int64_t rows, int64_t channels, Out y) {
+__global__ void __launch_bounds__(kMapThreads, 2) map_kernel(F f, int64_t rows, int64_t channels, Out y) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x * kWidth;
   for (int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kWidth; c < channels; c += step) {
     if (kWidth == 1 || c + kWidth <= channels) {
@@ -56,14 +56,19 @@ void map(const Launch& where, bool fours, const F& f, int64_t rows, int64_t chan
   launch(where, fours ? map_kernel<4, F> : map_kernel<1, F>, grid.grid, grid.block, 0, f, rows, channels, y);
 }
 
-// The same where only an element's number counts: tensors without a pitch are one long row.
+// The same where only an element's number counts, for these tensors, y among them, all of one shape: if none has a
+// pitch they are one long row.
 template <class F>
-void map_elements(const Launch& where, bool fours, bool dense, const F& f, int64_t rows, int64_t channels,
-                  const Out& y) {
+void map_elements(const Launch& where, Tensors tensors, const F& f, const Out& y) {
+  const Tensor& one = **tensors.begin();
+  bool dense = true;
+  for (const Tensor* t : tensors) {
+    dense = dense && t->dense();
+  }
   if (dense) {
-    map(where, fours, f, 1, rows * channels, y);
+    map(where, begin_in_fours(tensors), f, 1, one.elements(), y);
   } else {
-    map(where, fours, f, rows, channels, y);
+    map(where, in_fours(tensors), f, one.rows(), one.channels(), y);
   }
 }
 

@@ -90,25 +90,24 @@ struct Squares {
 
 void CudaBackend::adam_step(const AdamStep& step, const Tensor& gradient, const Tensor& moment1, const Tensor& moment2,
                             const Tensor& value) {
-  map(at("adam_step"), in_fours({&gradient, &moment1, &moment2, &value}),
+  map(at("adam_step"), begin_in_fours({&gradient, &moment1, &moment2, &value}),
       Adam{step, gradient.data(), moment1.data(), moment2.data(), value.data()}, 1, value.elements(), value);
 }
 
 void CudaBackend::momentum_step(const MomentumStep& step, const Tensor& gradient, const Tensor& moment,
                                 const Tensor& value) {
-  map(at("momentum_step"), in_fours({&gradient, &moment, &value}),
+  map(at("momentum_step"), begin_in_fours({&gradient, &moment, &value}),
       Momentum{step, gradient.data(), moment.data(), value.data()}, 1, value.elements(), value);
 }
 
 void CudaBackend::moving_average(float keep, const Tensor& x, const Tensor& average) {
-  map(at("moving_average"), in_fours({&x, &average}), MovingAverage{keep, x.data(), average.data()}, 1, x.elements(),
-      average);
+  map(at("moving_average"), begin_in_fours({&x, &average}), MovingAverage{keep, x.data(), average.data()}, 1,
+      x.elements(), average);
 }
 
 double CudaBackend::sum_of_squares(const Tensor& x) {
   const Workspace::Lease lease = workspace().lease(kTotalBytes, "sum_of_squares");
-  return fetch(total(at("sum_of_squares"), in_fours({&x}), Squares{x.data()}, 1, x.elements(),
-                     reinterpret_cast<double*>(lease.data())));
+  return fetch(total(at("sum_of_squares"), x, Squares{x.data()}, reinterpret_cast<double*>(lease.data())));
 }
 
 }  // namespace gle::cuda

@@ -288,7 +288,7 @@ struct GlobalPoolBack {
 
 void CudaBackend::max_pool_forward(const Tensor& x, const Pool2dOptions& options, const Tensor& y, const Tensor& taps) {
   const Pixels in(x), out(y);
-  map(at("max_pool_forward"), x.channels() % 4 == 0 && in_fours({&x, &y}),
+  map(at("max_pool_forward"), x.channels() % 4 == 0 && in_fours({&x, &y}) && begin_in_fours({&taps}),
       MaxPool{x, in, out, pool_rows(options, in.height), pool_columns(options, in.width), taps ? taps.bytes() : nullptr,
               x.channels()},
       y.rows(), y.channels(), y);
@@ -300,7 +300,7 @@ void CudaBackend::max_pool_backward(const Tensor& taps, const Pool2dOptions& opt
     return;
   }
   const Pixels in(dx.grad), out(dy);
-  map(at("max_pool_backward"), dy.channels() % 4 == 0 && in_fours({&dy, &dx.grad}),
+  map(at("max_pool_backward"), dy.channels() % 4 == 0 && in_fours({&dy, &dx.grad}) && begin_in_fours({&taps}),
       MaxPoolBack{dy, in, out, pool_rows(options, in.height), pool_columns(options, in.width), taps.bytes(),
                   dy.channels()},
       dx.grad.rows(), dy.channels(), dx);

@@ -85,9 +85,11 @@ void sum(const Launch& where, const Term& term, int64_t count, double factor, T*
   launch(where, sum_kernel<Term, T>, dim3(1), dim3(kTotalThreads), 0, term, count, factor, to);
 }
 
-// Where the sum will be, in scratch[kTotalBytes]. Two launches.
+// Where the sum over all elements of x will be, in scratch[kTotalBytes]. Two launches.
 template <class Term>
-double* total(const Launch& where, bool fours, const Term& term, int64_t rows, int64_t channels, double* scratch) {
+double* total(const Launch& where, const Tensor& x, const Term& term, double* scratch) {
+  const bool fours = x.dense() ? begin_in_fours({&x}) : in_fours({&x});
+  const int64_t rows = x.dense() ? 1 : x.rows(), channels = x.dense() ? x.elements() : x.channels();
   const MapGrid grid(rows, fours ? pieces_of(channels, 4) : channels, kTotalBlocks);
   launch(where, fours ? total_kernel<4, Term> : total_kernel<1, Term>, grid.grid, grid.block, 0, term, rows, channels,
          scratch + 1);
