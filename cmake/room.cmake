@@ -1,9 +1,11 @@
 # One library per folder. What a room may include is what it links: a dependency in the wrong direction does not build.
 #   gle_room(NAME sources... LINKS rooms...)   ->  target gle_NAME, alias gle::NAME
 function(gle_compile_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion $<$<BOOL:${GLE_WERROR}>:-Werror>)
+  target_compile_options(
+    ${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;$<$<BOOL:${GLE_WERROR}>:-Werror>>
+                      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;$<$<BOOL:${GLE_WERROR}>:-Werror=all-warnings>>)
   if(GLE_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${GLE_SANITIZE} -fno-omit-frame-pointer)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${GLE_SANITIZE};-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GLE_SANITIZE})
   endif()
 endfunction()

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "engine/device.h"
@@ -32,10 +33,18 @@ class Backend {
   virtual const char* description() const = 0;
 
   // -- transfer (copy.cpp) ------------------------------------------------------------------------------------------
-  // Host memory, in row order without pitch, to and from a tensor of any type. Done when they return.
+  // Host memory, in row order without pitch, to and from a tensor of any type. The host memory is the caller's again
+  // when they return.
   virtual void upload(const void* host, const Tensor& to) = 0;
   virtual void download(const Tensor& from, void* host) = 0;
   virtual void synchronise() = 0;
+  // upload() beside the kernels: what arrives is there for kernels called after the next await_prefetched(). `to` must
+  // not be used in between, nor by kernels called since the one before: a training loop has two places and alternates.
+  virtual void prefetch(const void* host, const Tensor& to) = 0;
+  virtual void await_prefetched() = 0;
+  // Calls step(), whose kernels may be held back and handed to the device in one piece. It may not wait: no download(),
+  // synchronise(), await_prefetched(), and no kernel that returns a number.
+  virtual void run_step(const std::function<void()>& step) = 0;
 
   // -- elementwise (elementwise.cpp) --------------------------------------------------------------------------------
   virtual void fill(float value, const Tensor& y) = 0;

@@ -27,7 +27,7 @@ Tensor new_flat(Backend& backend, const char* purpose, const std::deque<Paramete
   return flat;
 }
 
-void bind(const Tensor& flat, std::deque<Parameter>& list, Tensor Parameter::*member) {
+void bind_views(const Tensor& flat, std::deque<Parameter>& list, Tensor Parameter::*member) {
   int64_t offset = 0;
   for (Parameter& parameter : list) {
     parameter.*member = view(flat, offset, parameter.shape);
@@ -61,9 +61,9 @@ void ParameterSet::allocate(Backend& backend) {
   values_ = new_flat(backend, "parameters", parameters_);
   gradients_ = new_flat(backend, "gradients", parameters_);
   state_values_ = new_flat(backend, "state", state_);
-  bind(values_, parameters_, &Parameter::value);
-  bind(gradients_, parameters_, &Parameter::grad);
-  bind(state_values_, state_, &Parameter::value);
+  bind_views(values_, parameters_, &Parameter::value);
+  bind_views(gradients_, parameters_, &Parameter::grad);
+  bind_views(state_values_, state_, &Parameter::value);
   allocated_ = true;
 }
 

@@ -56,7 +56,7 @@ TEST_P(PackedWeightsTest, AreForgottenWhenCleared) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PackedWeightsTest, testing::ValuesIn(test::machines()), [](const auto& info) {
-  return std::string(cpu::name_of(info.param.isa)) + (info.param.library ? "_library" : "");
+  return std::string(cpu::name_of(info.param.isa)) + (info.param.library() ? "_library" : "");
 });
 
 // The kernel flipped, as transposed convolution has it: an asymmetric kernel on one pixel shows each tap's place.

@@ -30,8 +30,12 @@ std::string name_of(const Variant& v) {
          (v.left_out == kNone ? "" : ", without output " + std::to_string(v.left_out));
 }
 
+int64_t elements_of(const KernelCase& c) {
+  return c.outputs[0].expected.size() + (c.inputs.empty() ? 0 : c.inputs[0].value.size());
+}
+
 std::vector<Variant> variants_of(const KernelCase& c) {
-  if (c.outputs[0].expected.size() + (c.inputs.empty() ? 0 : c.inputs[0].value.size()) > kLarge) {
+  if (elements_of(c) > kLarge) {
     return {{}, {Layout::slice, Layout::slice, Accumulate::add}};
   }
   const auto any = [](const auto& list, auto member) {
@@ -135,7 +139,7 @@ int check_case(const KernelCase& c) {
   SCOPED_TRACE(c.label);
   int runs = 0;
   for (const Machine& machine : machines()) {
-    if (machine.library && !c.by_library) {
+    if ((machine.library() && !c.by_library) || !machine.takes(elements_of(c))) {
       continue;
     }
     for (const Variant& variant : variants_of(c)) {
@@ -144,7 +148,7 @@ int check_case(const KernelCase& c) {
       compare(c, result, variant);
       EXPECT_TRUE(run(c, backend_of(machine, 2), variant).bits == result.bits) << "another run gives other bits";
       runs += 2;
-      if (!machine.library) {
+      if (machine.threaded()) {
         for (const int threads : {1, 3}) {
           EXPECT_TRUE(run(c, backend_of(machine, threads), variant).bits == result.bits)
               << threads << " threads give other bits than two";
@@ -162,9 +166,9 @@ int check_case(const KernelCase& c) {
 const std::vector<Kernel>& all_kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> kernels;
-    for (const auto add : {add_transfer_kernels, add_elementwise_kernels, add_rows_kernels, add_softmax_kernels,
-                           add_gemm_kernels, add_conv2d_kernels, add_batch_norm_kernels, add_pool2d_kernels,
-                           add_loss_kernels, add_optimiser_kernels}) {
+    for (const auto add :
+         {add_transfer_kernels, add_elementwise_kernels, add_rows_kernels, add_softmax_kernels, add_gemm_kernels,
+          add_conv2d_kernels, add_batch_norm_kernels, add_pool2d_kernels, add_loss_kernels, add_optimiser_kernels}) {
       add(kernels);
     }
     return kernels;

@@ -25,6 +25,9 @@ class KernelTest : public testing::TestWithParam<Kernel> {};
 
 TEST_P(KernelTest, EqualsItsReference) {
   const Kernel& kernel = GetParam();
+  if (machines().empty()) {
+    GTEST_SKIP();
+  }
   if (kernel.check) {
     for (const Machine& machine : machines()) {
       SCOPED_TRACE(name_of(machine));
@@ -38,6 +41,7 @@ TEST_P(KernelTest, EqualsItsReference) {
       return;
     }
   }
+  EXPECT_TRUE(runs > 0 || kernel.cases.empty()) << "all cases are too large";
   std::cout << "             " << kernel.cases.size() << " cases, " << runs << " runs\n";
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "op_names.h"
+#include "tests/machines.h"
 #include "tests/op_test.h"
 
 namespace gle::test {
@@ -38,11 +39,15 @@ TEST_P(OpTest, ReferenceEqualsFiniteDifferences) {
 }
 
 TEST_P(OpTest, EqualsItsReference) {
+  if (machines().empty()) {
+    GTEST_SKIP();
+  }
   int passes = 0;
   for (const OpCase& c : GetParam().cases) {
     passes += check_op(c);
     ASSERT_FALSE(HasFailure());
   }
+  EXPECT_GT(passes, 0) << "all cases are too large";
   std::cout << "             " << GetParam().cases.size() << " cases, " << passes << " passes\n";
 }
 

@@ -107,7 +107,7 @@ TEST_P(RowsTest, CrossEntropyOfEqualLogitsIsLogOfClasses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RowsTest, testing::ValuesIn(test::machines()), [](const auto& info) {
-  return std::string(cpu::name_of(info.param.isa)) + (info.param.library ? "_library" : "");
+  return std::string(cpu::name_of(info.param.isa)) + (info.param.library() ? "_library" : "");
 });
 
 }  // namespace

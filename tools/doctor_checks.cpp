@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 
 #include "engine/math/philox.h"
@@ -30,10 +31,10 @@ Tensor random_tensor(Backend& backend, const Shape& shape, uint64_t stream) {
   return tensor;
 }
 
-void append(Backend& backend, const Tensor& tensor, std::vector<float>& to) {
-  const size_t at = to.size();
-  to.resize(at + static_cast<size_t>(tensor.elements()));
-  backend.download(tensor, to.data() + at);
+std::vector<float> fetch(Backend& backend, const Tensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  backend.download(tensor, values.data());
+  return values;
 }
 
 Check conv(const char* name, int kernel_h, int kernel_w, Conv2dOptions options) {
@@ -57,6 +58,24 @@ Check norm(const char* name, bool frozen, Activation f) {
                 .gamma = nullptr, .beta = nullptr, .running_mean = &mean, .running_var = &var, .frozen = frozen};
             return batch_norm(ctx, x, gamma, beta, layer, f);
           }};
+}
+
+// A step of each optimiser on copies of the input, which is also the gradient; the norm scales it.
+Var optimise(Context& ctx, const Draw& draw) {
+  Backend& backend = ctx.backend;
+  const Var x = draw({1000, 1000});
+  const Var value = scale(ctx, x, 1.0F);
+  const Tensor& gradient = x.value();
+  const Tensor moment = scale(ctx, x, 0.1F).value();
+  const Tensor square = scale(ctx, x, 1.0F).value();
+  const auto norm = static_cast<float>(std::sqrt(backend.sum_of_squares(gradient)));
+  backend.fill(0.5F, square);
+  backend.adam_step({.gradient_scale = 100 / norm, .l2 = 0.01F, .step_size = 0.1F}, gradient, moment, square,
+                    value.value());
+  backend.momentum_step({.gradient_scale = 100 / norm, .decay = 0.99F, .step_size = 0.1F, .nesterov = true}, gradient,
+                        moment, value.value());
+  backend.moving_average(0.9F, moment, value.value());
+  return value;
 }
 
 Var classify(Context& ctx, const Draw& draw) {
@@ -119,6 +138,7 @@ std::vector<Check> all_checks() {
       {"centre_rows", [=](Context& ctx, const Draw& draw) { return centre_rows(ctx, draw(rows)); }},
       {"normalise_rows", [=](Context& ctx, const Draw& draw) { return normalise_rows(ctx, draw(rows), 0.004F); }},
       {"cross_entropy", classify},
+      {"optimisers", optimise},
   };
   for (const Loss& loss : all_losses()) {
     if (loss.name != "cross_entropy") {
@@ -156,9 +176,9 @@ Outcome run(const Check& check, Backend& backend) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     outcome.seconds = round <= 1 ? seconds : std::min(outcome.seconds, seconds);
     if (round == 0) {
-      append(backend, y.value(), outcome.values);
+      outcome.values.push_back(fetch(backend, y.value()));
       for (const Var& leaf : leaves) {
-        append(backend, tape.gradient(leaf), outcome.values);
+        outcome.values.push_back(fetch(backend, tape.gradient(leaf)));
       }
     }
   }

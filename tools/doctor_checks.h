@@ -17,8 +17,8 @@ struct Check {
 std::vector<Check> all_checks();
 
 struct Outcome {
-  std::vector<float> values;  // the output, then the gradients of all leaves
-  double seconds = 0;         // of the fastest of a few runs, forward and backward
+  std::vector<std::vector<float>> values;  // the output, then the gradients of all leaves
+  double seconds = 0;                      // of the fastest of a few runs, forward and backward
 };
 
 // Runs an op and its backward pass with a fixed cotangent. The same numbers go in on every backend.

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <span>
 
-#include "engine/cpu/cpu.h"
 #include "losses/group_loss.h"
 #include "models/files/npy.h"
 
@@ -122,7 +121,7 @@ OracleResult check_oracle(Backend& backend, const std::filesystem::path& path) {
   return result;
 }
 
-int examine_oracle(const std::string& folder) {
+int examine_oracle(const std::string& folder, Backend& backend) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -137,12 +136,11 @@ int examine_oracle(const std::string& folder) {
     fail(ErrorCode::data, "--oracle ", folder, ": no .npz file in it");
   }
   std::sort(files.begin(), files.end());
-  const auto backend = make_cpu_backend();
-  std::printf("%s; tolerance %.0e, gradients %.0e\n\n%-34s %9s %9s %9s %9s %9s %9s\n", backend->description(),
+  std::printf("%s; tolerance %.0e, gradients %.0e\n\n%-34s %9s %9s %9s %9s %9s %9s\n", backend.description(),
               kValueTolerance, kGradientTolerance, "file", "W", "X", "F", "loss", "dE", "dZ");
   int missed = 0;
   for (const auto& file : files) {
-    const OracleResult r = check_oracle(*backend, file);
+    const OracleResult r = check_oracle(backend, file);
     missed += r.good() ? 0 : 1;
     std::printf("%-34s %9.1e %9.1e %9.1e %9.1e %9.1e %9.1e%s\n", file.filename().c_str(), r.similarities, r.iterates,
                 r.functional, r.loss, r.dembeddings, r.dlogits, r.good() ? "" : "  MISSED");

@@ -21,6 +21,6 @@ struct OracleResult {
 OracleResult check_oracle(Backend& backend, const std::filesystem::path& file);
 
 // A row for each .npz of a folder; returns how many missed.
-int examine_oracle(const std::string& folder);
+int examine_oracle(const std::string& folder, Backend& backend);
 
 }  // namespace gle::doctor

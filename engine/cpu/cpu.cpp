@@ -75,7 +75,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
   if (!cpu::supported(isa)) {
     fail(ErrorCode::usage, "cpu: this machine cannot run ", cpu::name_of(isa), " instructions");
   }
-  const cpu::RuntimeOptions runtime{isa, options.threads, options.library};
+  const cpu::RuntimeOptions runtime{isa, options.threads, options.library, options.note};
   switch (isa) {
     case cpu::Isa::avx512:
       return std::unique_ptr<Backend>(cpu::avx512::new_backend(runtime, options.memory_limit));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/backend.h"
 #include "engine/cpu/runtime.h"
@@ -17,6 +18,8 @@ struct CpuOptions {
   size_t memory_limit = CachingAllocator::kNoLimit;
   // Convolutions and matrix products by oneDNN where this build has it; else by kernels of our own.
   bool library = true;
+  // Ends the description, in brackets: why it is the CPU, for instance.
+  std::string note = "";
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});

@@ -15,6 +15,9 @@ class CpuBackend final : public Backend {
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;
   void synchronise() override;
+  void prefetch(const void* host, const Tensor& to) override;
+  void await_prefetched() override;
+  void run_step(const std::function<void()>& step) override;
 
   void fill(float value, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;

@@ -13,7 +13,8 @@ CpuRuntime::CpuRuntime(const RuntimeOptions& options)
     : pool(options.threads), library(options.library ? OneDnn::open(options.isa, pool.size()) : nullptr) {
   description = std::string("cpu, ") + name_of(options.isa) + ", " + std::to_string(pool.size()) +
                 (pool.size() == 1 ? " thread" : " threads") + ", " +
-                (library ? std::string("oneDNN ") + library->version() : "own kernels");
+                (library ? std::string("oneDNN ") + library->version() : "own kernels") +
+                (options.note.empty() ? "" : " (" + options.note + ")");
 }
 
 CpuRuntime::~CpuRuntime() { OneDnn::close(library); }
@@ -44,5 +45,7 @@ void check_labels(const Tensor& labels, int64_t classes) {
     }
   }
 }
+
+void run_step(const std::function<void()>& step) { step(); }
 
 }  // namespace gle::cpu

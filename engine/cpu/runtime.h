@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "engine/thread_pool.h"
@@ -16,6 +17,7 @@ struct RuntimeOptions {
   Isa isa;
   int threads;
   bool library;
+  std::string note;
 };
 
 // oneDNN where this build has it (onednn.cpp), else nothing (onednn_absent.cpp).
@@ -33,9 +35,10 @@ struct CpuRuntime {
   std::string description;
 };
 
-// Transfers between pitched and plain memory, and the check of labels: nothing here gains from wide vectors.
+// Transfers between pitched and plain memory, and what else gains nothing from wide vectors.
 void upload(const void* host, const Tensor& to);
 void download(const Tensor& from, void* host);
 void check_labels(const Tensor& labels, int64_t classes);
+void run_step(const std::function<void()>& step);
 
 }  // namespace gle::cpu

@@ -26,6 +26,8 @@ class Workspace {
   };
 
   Lease lease(size_t bytes, const char* op);
+  // Gives the memory back.
+  void clear() { buffer_ = Buffer(); }
 
   // Fills every lease with NaN first (host memory only), so that tests see a kernel that trusts old contents.
   void set_poison(bool on) { poison_ = on; }

@@ -36,8 +36,67 @@ void check_transfer(Backend& backend) {
   }
 }
 
+// A training loop with two places: each step adds up what was prefetched for it while the next is on its way.
+void check_prefetch(Backend& backend) {
+  constexpr int kSteps = 5;
+  for (const Layout layout : {Layout::dense, Layout::slice}) {
+    const Shape shape{2, 3, 3, 7};
+    const Placed places[] = {Placed(backend, shape, layout), Placed(backend, shape, layout)};
+    const Tensor sums = backend.new_tensor("test", {kSteps, 7});
+    const auto batch_of = [&](int step) {
+      return std::vector<float>(static_cast<size_t>(shape.elements()), static_cast<float>(step + 1));
+    };
+    backend.prefetch(batch_of(0).data(), places[0].tensor());
+    for (int step = 0; step < kSteps; ++step) {
+      backend.await_prefetched();
+      if (step + 1 < kSteps) {
+        backend.prefetch(batch_of(step + 1).data(), places[(step + 1) % 2].tensor());
+      }
+      const Tensor sum = sums.reshaped({1, kSteps * 7}).slice(step * 7, step * 7 + 7).reshaped({7});
+      backend.column_sums(places[step % 2].tensor(), {sum, Accumulate::overwrite});
+    }
+    std::vector<float> found(kSteps * 7);
+    backend.download(sums, found.data());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i], static_cast<float>((i / 7 + 1) * 18)) << "step " << i / 7;
+    }
+    EXPECT_TRUE(places[0].guards_intact() && places[1].guards_intact());
+  }
+}
+
+// Steps whose numbers change give what they would give by themselves, and one that throws leaves the backend usable.
+void check_run_step(Backend& backend) {
+  const Tensor x = backend.new_tensor("test", {4, 5});
+  const Tensor y = backend.new_tensor("test", {4, 5});
+  float expected = 0;
+  backend.fill(0, y);
+  for (int step = 0; step < 4; ++step) {
+    const auto factor = static_cast<float>(step);
+    const std::vector<float> host(20, factor + 1);
+    if (step == 2) {
+      EXPECT_THROW(backend.run_step([&] {
+        backend.fill(1000, x);
+        fail(ErrorCode::data, "test");
+      }),
+                   Error);
+    }
+    backend.run_step([&] {
+      backend.upload(host.data(), x);
+      backend.scale(factor, x, {y, Accumulate::add});
+    });
+    expected += factor * (factor + 1);
+  }
+  std::vector<float> found(20);
+  backend.download(y, found.data());
+  EXPECT_EQ(found, std::vector<float>(20, expected));
+}
+
 void check_description(Backend& backend) {
   const std::string text = backend.description();
+  if (backend.device().kind == Device::Kind::cuda) {
+    EXPECT_EQ(text.rfind("cuda:0, ", 0), 0U) << text;
+    return;
+  }
   EXPECT_NE(text.find("2 threads"), std::string::npos) << text;
   EXPECT_EQ(text.rfind("cpu, ", 0), 0U) << text;
 }
@@ -51,15 +110,21 @@ void check_synchronise(Backend& backend) {
   EXPECT_EQ(value, 3);
 }
 
+void check_labels_now(Backend& backend, const Placed& labels, int64_t classes) {
+  backend.check_labels(labels.tensor(), classes);
+  backend.synchronise();
+}
+
 void check_label_check(Backend& backend) {
   Array labels(Shape{5}, {0, 3, 6, 2, 1});
   const Placed placed(backend, labels, Layout::dense, DType::i32);
-  EXPECT_NO_THROW(backend.check_labels(placed.tensor(), 7));
-  EXPECT_THROW(backend.check_labels(placed.tensor(), 6), Error);
+  EXPECT_NO_THROW(check_labels_now(backend, placed, 7));
+  EXPECT_THROW(check_labels_now(backend, placed, 6), Error);
+  EXPECT_NO_THROW(check_labels_now(backend, placed, 7)) << "thrown twice";
   labels[4] = -1;
   const Placed negative(backend, labels, Layout::dense, DType::i32);
   try {
-    backend.check_labels(negative.tensor(), 7);
+    check_labels_now(backend, negative, 7);
     FAIL() << "a negative label passed";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::data);
@@ -102,6 +167,9 @@ void add_transfer_kernels(std::vector<Kernel>& to) {
   to.push_back({"upload", {}, check_transfer});
   to.push_back({"download", {}, check_transfer});
   to.push_back({"synchronise", {}, check_synchronise});
+  to.push_back({"prefetch", {}, check_prefetch});
+  to.push_back({"await_prefetched", {}, check_prefetch});
+  to.push_back({"run_step", {}, check_run_step});
   to.push_back({"description", {}, check_description});
   to.push_back({"check_labels", {}, check_label_check});
   to.push_back({"all_finite", {}, check_all_finite});

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs gle-model, gle-data and gle-report as users do: results, messages and exit codes.
+# Runs gle-doctor, gle-model, gle-data and gle-report as users do: results, messages and exit codes.
 #   programs_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
 set -euo pipefail
 tools=$1 data=$2
@@ -7,6 +7,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
 cd "$work"
+doctor=$tools/gle-doctor
+expect 0 "example: GLE_ISA=avx2 gle-doctor" "$doctor" --help
+expect 2 "try --help" "$doctor" --oracle
+expect 6 "No such file" "$doctor" --oracle missing
+expect 0 "fast: all ops agree" env CUDA_VISIBLE_DEVICES= "$doctor"
+expect 2 "expected auto, cpu, cuda or cuda:1" "$doctor" --oracle "$work" --device gpu
+
 model=$tools/gle-model
 
 expect 0 "example: gle-model" "$model" --help

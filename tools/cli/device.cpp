@@ -3,7 +3,7 @@
 #include <charconv>
 #include <map>
 
-#include "engine/cpu/cpu.h"
+#include "engine/backends.h"
 #include "engine/error.h"
 
 namespace gle::tools {
@@ -14,6 +14,9 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
       ->option_text("N")
       ->check(CLI::Range(0, 1024));
   app.add_option("--max-memory", options.max_memory, "limit for tensors, such as 8GiB")->option_text("SIZE");
+  app.add_flag("--tf32", options.tf32, "on a GPU: faster products, 10 bits of mantissa");
+  app.add_flag("--deterministic", options.deterministic, "on a GPU: the same bits every time; the CPU always is");
+  app.add_flag("--cuda-graphs", options.cuda_graphs, "on a GPU: a training step in one launch");
 }
 
 size_t parse_bytes(const std::string& text) {
@@ -29,11 +32,13 @@ size_t parse_bytes(const std::string& text) {
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
-  if (options.device != "auto" && options.device != "cpu") {
-    fail(ErrorCode::usage, "--device ", options.device, ": this build knows auto and cpu");
-  }
   const size_t limit = options.max_memory.empty() ? CachingAllocator::kNoLimit : parse_bytes(options.max_memory);
-  return make_cpu_backend({.threads = options.threads, .memory_limit = limit});
+  return gle::make_backend({.device = options.device,
+                            .memory_limit = limit,
+                            .threads = options.threads,
+                            .tf32 = options.tf32,
+                            .deterministic = options.deterministic,
+                            .graphs = options.cuda_graphs});
 }
 
 }  // namespace gle::tools

@@ -12,9 +12,13 @@ struct DeviceOptions {
   std::string device = "auto";
   int threads = 0;
   std::string max_memory;  // "24GiB"; empty: no limit
+  // Of GPUs.
+  bool tf32 = false;
+  bool deterministic = false;
+  bool cuda_graphs = false;
 };
 
-// --device, --threads, --max-memory.
+// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 

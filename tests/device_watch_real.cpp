@@ -1,0 +1,7 @@
+#include "tests/device_watch.h"
+
+namespace gle::test {
+
+void watch_device() {}
+
+}  // namespace gle::test
