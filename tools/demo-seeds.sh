@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# The demo's two runs for several seeds, one line each.
+#   tools/demo-seeds.sh GLE_TRAIN [seed...]     default: 1 2 3
+set -euo pipefail
+cd "$(dirname "$0")/.."
+train=$1
+shift
+for seed in "${@:-1 2 3}"; do
+  for one in $seed; do
+    for loss in cross_entropy group_loss; do
+      "$train" --config tools/configs/demo.toml --seed "$one" --set "phase2.loss=$loss" --out "runs/demo-$loss-$one" \
+        --force --no-progress | sed -n "s/^last */seed $one, $loss: /p;s/^steps */  /p"
+    done
+  done
+done
