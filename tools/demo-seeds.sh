@@ -5,11 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 train=$1
 shift
-for seed in "${@:-1 2 3}"; do
-  for one in $seed; do
-    for loss in cross_entropy group_loss; do
-      "$train" --config tools/configs/demo.toml --seed "$one" --set "phase2.loss=$loss" --out "runs/demo-$loss-$one" \
-        --force --no-progress | sed -n "s/^last */seed $one, $loss: /p;s/^steps */  /p"
-    done
+[ $# -gt 0 ] || set -- 1 2 3
+for seed in "$@"; do
+  for loss in cross_entropy group_loss; do
+    "$train" --config tools/configs/demo.toml --seed "$seed" --set "phase2.loss=$loss" --out "runs/demo-$loss-$seed" \
+      --force --no-progress | sed -n "s/^last */seed $seed, $loss: /p;s/^steps */  /p"
   done
 done
