@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "engine/error.h"
@@ -51,7 +52,7 @@ const char* name_of(OptimiserKind kind) {
 }
 
 Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options)
-    : backend_(backend), parameters_(parameters), options_(options), ranges_(parameters.trainable_ranges()) {
+    : backend_(backend), parameters_(parameters), options_(options) {
   check(options);
   make_state();
   if (average_) {
@@ -94,6 +95,22 @@ void Optimiser::restart(const OptimiserOptions& options, bool keep_moments) {
   }
 }
 
+// Factors change seldom, and a step must not allocate: the ranges are made anew only when a factor differs.
+void Optimiser::refresh_ranges() {
+  uint64_t factors = 1;
+  for (const Parameter& parameter : parameters_.parameters()) {
+    const float two[] = {parameter.lr_scale, parameter.decay_scale};
+    uint64_t bits = 0;
+    std::memcpy(&bits, two, sizeof bits);
+    factors = (factors ^ bits ^ (parameter.trainable ? 1U : 0U)) * 0x9E3779B97F4A7C15U;
+    factors ^= factors >> 32U;
+  }
+  if (factors != factors_) {
+    ranges_ = parameters_.trainable_ranges();
+    factors_ = factors;
+  }
+}
+
 double Optimiser::gradient_norm() { return std::sqrt(backend_.sum_of_squares(parameters_.gradients())); }
 
 void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
@@ -107,6 +124,7 @@ void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
     }
   }
   ++steps_;
+  refresh_ranges();
   for (const ParameterSet::Range& range : ranges_) {
     if (options_.kind == OptimiserKind::sgd) {
       descend(range, learning_rate, gradient_scale);

@@ -57,6 +57,7 @@ class Optimiser {
 
  private:
   void make_state();
+  void refresh_ranges();
   void adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
   void descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
 
@@ -67,6 +68,7 @@ class Optimiser {
   Tensor moment1_, moment2_, average_;
   std::vector<State> state_;
   std::vector<ParameterSet::Range> ranges_;
+  uint64_t factors_ = 0;  // what the ranges were made from
 };
 
 // While it lives, the moving average of the weights, if there is one, is in their place.

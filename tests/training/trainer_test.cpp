@@ -54,7 +54,6 @@ TEST_F(SmallTrainer, AStepAllocatesNothing) {
 
 TEST_F(SmallTrainer, TheForecastKnowsTheMemory) {
   const auto backend = make_cpu_backend({.threads = 1});
-  config_.input = {.height = 64, .width = 64, .colours = "imagenet"};
   config_.network.name = "densenet121";
   config_.phase1.batch = 24;
   const Forecast result = forecast(*backend, config_, training_data(config_), 1);
