@@ -86,10 +86,10 @@ Forecast forecast(Backend& backend, const TrainingConfig& config, const std::sha
     }
     backend.allocator().trim();
     backend.allocator().reset_peaks();
+    data::Loader loader(data, loader_options(config, phase));
     Learner learner(backend, config, data->train_classes);
     learner.network().initialise(backend, static_cast<uint64_t>(config.run.seed));
     result.parameters = learner.network().parameters().parameter_count();
-    data::Loader loader(data, loader_options(config, phase));
     loader.start(plan_plainly(config, phase, *data, members, 0), 0);
     try_phase(learner, loader, phase, trial_steps, forecast);
     forecast.measured_bytes = backend.allocator().statistics().peak_reserved;

@@ -92,11 +92,11 @@ class Trainer {
   const RunFolder& folder_;
   TrainerOptions options_;
   data::ClassMembers members_;
+  std::unique_ptr<data::Loader> loader_;  // of the phase; what the learner still holds after an error is its memory
   Learner learner_;
   Evaluator evaluator_;
   RunState state_;
   bool resumed_ = false;
-  std::unique_ptr<data::Loader> loader_;  // of the phase
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventFile> events_;
   std::optional<RankingMetrics> last_;
