@@ -280,6 +280,15 @@ TEST(Report, AllowsItsOwnStyleAndScriptAndNothingElse) {
   expect_harmless(html);
 }
 
+TEST(Report, DrawsRecallOfTrainingImagesDashed) {
+  Report report;
+  report.runs.push_back({.name = "a", .path = "a"});
+  report.runs[0].evaluation["R@1"] = {{1, 0.2}, {2, 0.5}};
+  EXPECT_EQ(html_of(report).find("dashed\" data-name"), std::string::npos);
+  report.runs[0].evaluation["train R@1"] = {{1, 0.4}, {2, 0.9}};
+  EXPECT_NE(html_of(report).find("dashed\" data-name=\"a, training images\""), std::string::npos);
+}
+
 TEST(Report, SaysWhatWouldMakeAMissingPartAppear) {
   Report report;
   report.runs.push_back({.name = "a", .path = "a"});

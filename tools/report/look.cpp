@@ -11,7 +11,7 @@
 #include "retrieval/nearest.h"
 #include "retrieval/tsne.h"
 #include "tools/report/thumbnails.h"
-#include "training/trainer.h"
+#include "training/epochs.h"
 
 namespace gle::report {
 
