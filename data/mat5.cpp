@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "data/inflate.h"
+#include "engine/bytes/inflate.h"
 #include "engine/error.h"
 
 namespace gle::data {
@@ -56,7 +56,8 @@ class Reader {
     while (!bytes.empty()) {
       const Element element = next(bytes);
       if (element.type == kCompressed) {
-        const Bytes unpacked = inflate_bytes(element.body, Wrapping::zlib, kMostUnpackedBytes - unpacked_, name_);
+        const std::vector<uint8_t> unpacked = inflate_zlib(
+            {.bytes = element.body, .most = kMostUnpackedBytes - unpacked_, .name = name_, .code = ErrorCode::data});
         unpacked_ += unpacked.size();
         std::span<const uint8_t> rest = unpacked;
         add(next(rest), out);

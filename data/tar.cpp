@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "data/inflate.h"
+#include "engine/bytes/inflate.h"
 #include "engine/error.h"
 
 namespace gle::data {
@@ -166,7 +166,7 @@ TarShard::TarShard(const Folder& folder, const std::string& relative) : name_(fo
     ::close(std::exchange(file_, -1));
     Bytes packed;
     folder.read(relative, kMostUnpackedBytes, packed);
-    unpacked_ = inflate_bytes(packed, Wrapping::gzip, kMostUnpackedBytes, name_);
+    unpacked_ = inflate_gzip({.bytes = packed, .most = kMostUnpackedBytes, .name = name_, .code = ErrorCode::data});
     size = unpacked_.size();
   }
   try {

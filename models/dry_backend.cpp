@@ -1,5 +1,7 @@
 #include "models/dry_backend.h"
 
+#include <cstdint>
+
 #include "engine/error.h"
 
 namespace gle {
@@ -18,10 +20,23 @@ MemorySource no_memory() {
   return source;
 }
 
+DryConvolution::Place place_of(const Tensor& t) {
+  constexpr uintptr_t kMost = 16;
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(t.data()) | kMost;
+  return {t.shape(), t.pitch(), static_cast<int64_t>(bits & ~(bits - 1))};
+}
+
 }  // namespace
 
 DryBackend::DryBackend() : Backend(no_memory(), CachingAllocator::kNoLimit) {}
 DryBackend::~DryBackend() = default;
+
+void DryBackend::note(DryConvolution::Direction direction, const Tensor& x, const Tensor& w, const Tensor& y,
+                      const Conv2dOptions& options, Accumulate mode) {
+  if (convolutions_ != nullptr) {
+    convolutions_->push_back({direction, place_of(x), place_of(w), place_of(y), options, mode});
+  }
+}
 
 void DryBackend::download(const Tensor&, void*) { bug("a dry backend has no values"); }
 

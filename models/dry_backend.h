@@ -1,8 +1,26 @@
 #pragma once
 
+#include <vector>
+
 #include "engine/backend.h"
 
 namespace gle {
+
+// A convolution that was asked for. x and y stand for their gradients where the direction says so.
+struct DryConvolution {
+  enum class Direction { forward, backward_data, backward_weights };
+  struct Place {
+    Shape shape;
+    int64_t pitch;
+    int64_t alignment;  // of the first element, up to 16 bytes
+  };
+  Direction direction;
+  Place x;
+  Place w;
+  Place y;
+  Conv2dOptions options;
+  Accumulate mode;
+};
 
 // A backend without kernels and without memory: what an op would allocate is counted and handed out as addresses that
 // nobody may touch. Running a network on it tells shapes and memory in milliseconds.
@@ -10,6 +28,9 @@ class DryBackend final : public Backend {
  public:
   DryBackend();
   ~DryBackend() override;
+
+  // From now on convolutions are appended here.
+  void note_convolutions(std::vector<DryConvolution>* list) { convolutions_ = list; }
 
   const char* description() const override { return "dry"; }
   void upload(const void*, const Tensor&) override {}
@@ -48,10 +69,18 @@ class DryBackend final : public Backend {
   void pair_loss(const Tensor&, const Tensor&, const Tensor&, Pairs, const PairLossOptions&, const Tensor&,
                  const Tensor&) override {}
   void gemm(const Tensor&, Transpose, const Tensor&, Transpose, const Tensor&, const GradTarget&) override {}
-  void conv2d_forward(const Tensor&, const Tensor&, const Tensor&, const Conv2dOptions&, Activation, PackedWeights*,
-                      const Tensor&) override {}
-  void conv2d_backward_data(const Tensor&, const Tensor&, const Conv2dOptions&, const GradTarget&) override {}
-  void conv2d_backward_weights(const Tensor&, const Tensor&, const Conv2dOptions&, const GradTarget&) override {}
+  void conv2d_forward(const Tensor& x, const Tensor& w, const Tensor&, const Conv2dOptions& options, Activation,
+                      PackedWeights*, const Tensor& y) override {
+    note(DryConvolution::Direction::forward, x, w, y, options, Accumulate::overwrite);
+  }
+  void conv2d_backward_data(const Tensor& w, const Tensor& dy, const Conv2dOptions& options,
+                            const GradTarget& dx) override {
+    note(DryConvolution::Direction::backward_data, dx.grad, w, dy, options, dx.mode);
+  }
+  void conv2d_backward_weights(const Tensor& x, const Tensor& dy, const Conv2dOptions& options,
+                               const GradTarget& dw) override {
+    note(DryConvolution::Direction::backward_weights, x, dw.grad, dy, options, dw.mode);
+  }
   void batch_norm_statistics(const Tensor&, float, float, const Tensor&, const Tensor&, const Tensor&,
                              const Tensor&) override {}
   void batch_norm_inv_std(const Tensor&, float, const Tensor&) override {}
@@ -72,6 +101,12 @@ class DryBackend final : public Backend {
   void average_pool_backward(const Pool2dOptions&, const Tensor&, const GradTarget&) override {}
   void global_pool_forward(const Tensor&, float, const Tensor&, const Tensor&) override {}
   void global_pool_backward(const Tensor&, float, const Tensor&, const GradTarget&) override {}
+
+ private:
+  void note(DryConvolution::Direction direction, const Tensor& x, const Tensor& w, const Tensor& y,
+            const Conv2dOptions& options, Accumulate mode);
+
+  std::vector<DryConvolution>* convolutions_ = nullptr;
 };
 
 }  // namespace gle

@@ -3,7 +3,7 @@
 #   tools/install-packages.sh build|test
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev zlib1g-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev)
+packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(libgtest-dev libbenchmark-dev libdnnl-dev binutils)
 fi

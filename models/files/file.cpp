@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -28,18 +27,6 @@ class Descriptor {
   int fd_;
 };
 
-constexpr std::array<uint32_t, 256> crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t value = i;
-    for (int bit = 0; bit < 8; ++bit) {
-      value = (value >> 1) ^ ((value & 1U) != 0 ? 0xEDB88320U : 0U);
-    }
-    table[i] = value;
-  }
-  return table;
-}
-
 }  // namespace
 
 std::vector<std::byte> read_file(const std::string& path) {
@@ -62,15 +49,6 @@ std::vector<std::byte> read_file(const std::string& path) {
     done += static_cast<size_t>(count);
   }
   return bytes;
-}
-
-uint32_t crc32(Bytes bytes) {
-  static constexpr std::array<uint32_t, 256> kTable = crc_table();
-  uint32_t crc = 0xFFFFFFFFU;
-  for (const std::byte byte : bytes) {
-    crc = kTable[(crc ^ std::to_integer<uint32_t>(byte)) & 0xFFU] ^ (crc >> 8);
-  }
-  return ~crc;
 }
 
 }  // namespace gle

@@ -11,7 +11,4 @@ namespace gle {
 // The whole of a regular file. ErrorCode::io if it cannot be read.
 std::vector<std::byte> read_file(const std::string& path);
 
-// CRC-32 as in zip and PNG.
-uint32_t crc32(Bytes bytes);
-
 }  // namespace gle

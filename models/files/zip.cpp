@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/bytes/inflate.h"
 #include "models/files/file.h"
-#include "models/files/inflate.h"
 
 namespace gle {
 
 namespace {
+
+std::span<const uint8_t> octets(Bytes bytes) { return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}; }
 
 constexpr uint32_t kLocal = 0x04034b50;
 constexpr uint32_t kCentral = 0x02014b50;
@@ -221,11 +223,14 @@ ZipEntry ZipArchive::read_local(ByteReader& central, uint64_t& begin, uint64_t& 
 Bytes ZipArchive::read(const ZipEntry& entry) {
   Bytes contents = entry.packed;
   if (entry.deflated) {
-    unpacked_.push_back(inflate(entry.packed, static_cast<size_t>(entry.size), name_ + "/" + entry.name));
-    contents = unpacked_.back();
+    unpacked_.push_back(inflate({.bytes = octets(entry.packed),
+                                 .most = static_cast<size_t>(entry.size),
+                                 .name = name_ + "/" + entry.name,
+                                 .code = ErrorCode::weights}));
+    contents = std::as_bytes(std::span(unpacked_.back()));
   }
-  if (crc32(contents) != entry.crc) {
-    fail(ErrorCode::weights, name_, ": entry '", entry.name, "' is damaged: its CRC-32 does not fit");
+  if (contents.size() != entry.size || crc32(octets(contents)) != entry.crc) {
+    fail(ErrorCode::weights, name_, ": entry '", entry.name, "' is damaged: its size or CRC-32 does not fit");
   }
   return contents;
 }

@@ -47,7 +47,7 @@ class ZipArchive {
   Bytes bytes_;
   std::string name_;
   std::vector<ZipEntry> entries_;                // sorted by name
-  std::deque<std::vector<std::byte>> unpacked_;  // what read() inflated
+  std::deque<std::vector<uint8_t>> unpacked_;  // what read() inflated
 };
 
 }  // namespace gle

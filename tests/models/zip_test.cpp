@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/bytes/inflate.h"
 #include "models/files/npy.h"
 #include "tests/models/files_testing.h"
 
@@ -17,7 +18,7 @@ struct Entry {
   std::string name;
   std::string data;
   std::string local_name = name;
-  uint32_t crc = crc32(std::as_bytes(std::span(data)));
+  uint32_t crc = crc32({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
   uint32_t size = static_cast<uint32_t>(data.size());
   uint32_t packed = static_cast<uint32_t>(data.size());
   uint16_t method = 0;
