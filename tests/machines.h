@@ -16,6 +16,7 @@ struct Machine {
   bool library() const { return kind == Kind::cpu_library; }  // oneDNN
   // Whether the number of threads makes a difference to how it works; it must make none to the results.
   bool threaded() const { return kind == Kind::cpu; }
+  bool emulated() const { return kind == Kind::emulated_gpu; }
   // An emulated GPU takes small cases only.
   bool takes(int64_t elements) const;
 };

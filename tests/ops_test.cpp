@@ -13,6 +13,7 @@ namespace {
 
 // Finite differences of a larger case take long and show nothing that the others do not.
 constexpr int64_t kMostForDifferences = 5000;
+constexpr size_t kEmulatedStride = 5;
 
 // An op without a test fails the suite; so does a test without an op.
 TEST(OpRegistry, HoldsEveryOp) {
@@ -42,9 +43,11 @@ TEST_P(OpTest, EqualsItsReference) {
   if (machines().empty()) {
     GTEST_SKIP();
   }
+  // On an emulated GPU the kernels' own tests go through all cases.
+  const size_t stride = machines().front().emulated() ? kEmulatedStride : 1;
   int passes = 0;
-  for (const OpCase& c : GetParam().cases) {
-    passes += check_op(c);
+  for (size_t i = 0; i < GetParam().cases.size(); i += stride) {
+    passes += check_op(GetParam().cases[i]);
     ASSERT_FALSE(HasFailure());
   }
   EXPECT_GT(passes, 0) << "all cases are too large";

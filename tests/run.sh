@@ -1,15 +1,25 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests: as released, and without any dependency. `all` adds oneDNN and
-# the address, undefined-behaviour and thread sanitizers, whose builds take long.
-#   tests/run.sh [all | preset...]     default: release minimal
+# Installs what is missing, builds, and runs all tests: as released, without any dependency, and, where CUDA is
+# installed, the CUDA backend on the emulated device (cuda-host; no GPU needed). `all` adds oneDNN and the address,
+# undefined-behaviour and thread sanitizers, whose builds take long.
+#   tests/run.sh [all | preset...]     default: release minimal, and cuda-host where nvcc and cuDNN are found
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install-packages.sh test
 
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+cudnn=$(find -L "$(dirname "$nvcc")/../include" /usr/include -maxdepth 2 -name cudnn.h 2>/dev/null | head -1 || true)
+cuda=()
+if [ -x "$nvcc" ] && [ -n "$cudnn" ]; then
+  cuda=(cuda-host)
+elif [ $# -eq 0 ] || [ "$*" = all ]; then
+  echo "== cuda-host: skipped, since nvcc or the headers of cuDNN are not installed"
+fi
+
 presets=("$@")
 case "$*" in
-  "") presets=(release minimal) ;;
-  all) presets=(release minimal onednn asan tsan) ;;
+  "") presets=(release minimal "${cuda[@]}") ;;
+  all) presets=(release minimal onednn asan tsan "${cuda[@]}") ;;
 esac
 for preset in "${presets[@]}"; do
   start=$SECONDS
@@ -17,6 +27,9 @@ for preset in "${presets[@]}"; do
   cmake --preset "$preset" >/dev/null
   cmake --build --preset "$preset" -- --quiet
   echo "== $preset: test ($((SECONDS - start)) s)"
-  ctest --preset "$preset" -j "$(nproc)" --no-tests=error
+  # Of the host's own kernels the other builds have seen enough.
+  labels=()
+  [ "$preset" != cuda-host ] || labels=(-L cuda)
+  ctest --preset "$preset" -j "$(nproc)" --no-tests=error "${labels[@]}"
   echo "== $preset: done ($((SECONDS - start)) s)"
 done

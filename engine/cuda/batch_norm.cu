@@ -326,10 +326,10 @@ void CudaBackend::batch_norm_statistics(const Tensor& x, float eps, float moment
       workspace().lease(static_cast<size_t>(pieces.count() * 2 * channels) * sizeof(float), "batch_norm_statistics");
   const Launch where = at("batch_norm_statistics");
   for_columns(where, fours, TakeMoments{x, lease.floats(), channels}, pieces, channels);
-  for_columns(where, fours,
+  join_pieces(where, fours,
               JoinMoments{x.data(), lease.floats(), channels, pieces, eps, momentum, running_mean.data(),
                           running_var.data(), mean.data(), inv_std.data()},
-              {pieces.count(), pieces.count()}, channels);
+              pieces, channels);
 }
 
 void CudaBackend::batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) {
@@ -361,10 +361,10 @@ void CudaBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const
   const Launch where = at("batch_norm_backward");
   if (dgamma || dbeta || (dx && of_batch)) {
     for_columns(where, fours, TakeGradients{x, dy, per_channel, f.slope, partials, channels}, pieces, channels);
-    for_columns(where, fours,
+    join_pieces(where, fours,
                 JoinGradients{partials, channels, x.rows(), inv_std.data(), gamma.data(), per_row, per_deviation,
                               dgamma, dbeta},
-                {pieces.count(), pieces.count()}, channels);
+                pieces, channels);
   }
   if (dx) {
     map(where, inputs_in_fours && in_fours({&dx.grad}),

@@ -21,9 +21,13 @@ struct RowPieces {
   __device__ int64_t end(int64_t piece) const { return (piece + 1) * length < rows ? (piece + 1) * length : rows; }
 };
 
-inline int64_t threads_across(int64_t vectors) {
+// Of a block, at most: for many rows, and for the few that are left as sums of pieces, where a thread should not have
+// to walk far.
+inline constexpr int64_t kAcrossRows = 32, kAcrossPieces = 4;
+
+inline int64_t threads_across(int64_t vectors, int64_t most) {
   int64_t x = 1;
-  while (x < 32 && x < vectors) {
+  while (x < most && x < vectors) {
     x *= 2;
   }
   return x;
@@ -32,7 +36,7 @@ inline int64_t threads_across(int64_t vectors) {
 // Enough blocks for any device, none of too few rows.
 inline RowPieces cut_rows(int64_t rows, int64_t vectors) {
   constexpr int64_t kBlocks = 1024, kRowsOfThread = 8;
-  const int64_t x = threads_across(vectors), across = pieces_of(vectors, x);
+  const int64_t x = threads_across(vectors, kAcrossRows), across = pieces_of(vectors, x);
   const int64_t least = kColumnThreads / x * kRowsOfThread;
   const int64_t most = across < kBlocks ? kBlocks / across : 1;
   const int64_t fair = pieces_of(rows, most);
@@ -81,13 +85,20 @@ __global__ void __launch_bounds__(kColumnThreads, 3) columns_kernel(Op op, RowPi
 
 // `fours`: in_fours() holds for all that the op touches, and channels is a multiple of 4.
 template <class Op>
-void for_columns(const Launch& where, bool fours, const Op& op, RowPieces pieces, int64_t channels) {
+void for_columns(const Launch& where, bool fours, const Op& op, RowPieces pieces, int64_t channels,
+                 int64_t most_across = kAcrossRows) {
   constexpr int64_t kMost = 32768;
   const int64_t vectors = fours ? channels / 4 : channels;
-  const int64_t x = threads_across(vectors);
+  const int64_t x = threads_across(vectors, most_across);
   launch(where, fours ? columns_kernel<4, Op> : columns_kernel<1, Op>,
          dim3(dim(pieces_of(vectors, x)), dim(pieces.count() < kMost ? pieces.count() : kMost)),
          dim3(dim(x), dim(kColumnThreads / x)), 0, op, pieces, channels);
+}
+
+// The second launch: what the first made of each piece is a row here.
+template <class Op>
+void join_pieces(const Launch& where, bool fours, const Op& op, RowPieces pieces, int64_t channels) {
+  for_columns(where, fours, op, {pieces.count(), pieces.count()}, channels, kAcrossPieces);
 }
 
 }  // namespace gle::cuda

@@ -437,11 +437,8 @@ struct AddSlices {
   }
 };
 
-// Slices of the classes for dW.
-int64_t slice_of(const RefineTask& t) {
-  constexpr int64_t kMost = 32;
-  return pieces_of(pieces_of(t.classes, kMost), kTile) * kTile;
-}
+// Of the classes, for dW.
+int64_t slice_length(const RefineTask& t) { return slice_of(t.n, t.n, t.classes, kTile); }
 
 struct BackwardScratch {
   float *x, *v, *parts;
@@ -451,7 +448,7 @@ struct BackwardScratch {
     Scratch scratch{memory};
     x = scratch.take(t.n * t.classes);
     v = scratch.take(t.n * t.classes);
-    parts = scratch.take(pieces_of(t.classes, slice_of(t)) * t.n * t.n);
+    parts = scratch.take(pieces_of(t.classes, slice_length(t)) * t.n * t.n);
     floats = scratch.used;
   }
 };
@@ -488,11 +485,11 @@ void refine_backward(const Launch& where, const RefineTask& t, const RefineGradi
     if (gradient.dw) {
       const Accumulate mode = step + 1 == t.steps ? Accumulate::overwrite : Accumulate::add;
       product(where, SimilarityGradient{t.n, t.classes, scratch.x, scratch.v, scratch.parts, mode},
-              {t.n, t.n, t.classes, slice_of(t)});
+              {t.n, t.n, t.classes, slice_length(t)});
     }
   }
   if (gradient.dw) {
-    const int64_t entries = t.n * t.n, slices = t.steps > 0 ? pieces_of(t.classes, slice_of(t)) : 0;
+    const int64_t entries = t.n * t.n, slices = t.steps > 0 ? pieces_of(t.classes, slice_length(t)) : 0;
     map(where, entries % 4 == 0, AddSlices{scratch.parts, slices, entries}, 1, entries, Out(gradient.dw, entries));
   }
 }

@@ -24,7 +24,6 @@ namespace gle::cuda {
 
 namespace {
 
-constexpr int64_t kSlice = 256;  // features
 constexpr float kTiny = 1e-12F;
 constexpr float kRounding = 1e-12F;  // of a centred row, squared, relative to its mean
 constexpr float kSmall = 1e-15F, kLarge = 1e15F;
@@ -254,7 +253,8 @@ struct EmbeddingGradient {
   }
 };
 
-int64_t slices_of(const SimilarityTask& t) { return t.features > 0 ? pieces_of(t.features, kSlice) : 0; }
+int64_t slice_length(const SimilarityTask& t) { return slice_of(t.n, t.n, t.features, 4 * kTile); }
+int64_t slices_of(const SimilarityTask& t) { return pieces_of(t.features, slice_length(t)); }
 
 }  // namespace
 
@@ -271,7 +271,7 @@ void similarity_forward(const Launch& where, const SimilarityTask& t, float* mem
   if (t.embeddings.data) {
     const bool fours = t.embeddings.pitch % 4 == 0 && reinterpret_cast<uintptr_t>(t.embeddings.data) % 16 == 0;
     for_rows(where, fours, FindMeans{t}, t.n, t.features);
-    product(where, Correlate{t, parts}, {t.n, t.n, t.features, kSlice});
+    product(where, Correlate{t, parts}, {t.n, t.n, t.features, slice_length(t)});
   }
   for_rows_by_one(where, FindSimilarities{t, parts, slices_of(t), minima}, t.n, t.n);
   if (t.embeddings.data && t.negatives == Negatives::shift) {

@@ -8,7 +8,7 @@
 namespace gle::cuda {
 
 inline constexpr int kMapThreads = 256;
-inline constexpr int64_t kMapBlocks = 2048;  // beyond that a block takes several shares
+inline constexpr int64_t kMapBlocks = 8192;  // beyond that a block takes several shares
 
 template <int kWidth, class F>
 __device__ void map_columns(const F& f, int64_t rows, int64_t column, const Out& y) {

@@ -19,6 +19,15 @@ struct ProductSize {
   int64_t slice;  // of k
 };
 
+// So many of k to a slice that there are blocks for any device, and no more slices than that: they have to be added up.
+inline int64_t slice_of(int64_t m, int64_t n, int64_t k, int64_t least) {
+  constexpr int64_t kBlocks = 512;
+  const int64_t tiles = pieces_of(m, kTile) * pieces_of(n, kTile);
+  const int64_t most = tiles < kBlocks ? kBlocks / tiles : 1;
+  const int64_t fair = pieces_of(pieces_of(k, most), kTile) * kTile;
+  return fair > least ? fair : least;
+}
+
 template <class Op>
 __global__ void __launch_bounds__(kProductThreads, 2) product_kernel(Op op, ProductSize size) {
   constexpr int kLd = kTile + 2;

@@ -146,7 +146,7 @@ void CudaBackend::column_sums(const Tensor& x, const GradTarget& sums) {
       workspace().lease(static_cast<size_t>(pieces.count() * channels) * sizeof(float), "column_sums");
   const Launch where = at("column_sums");
   for_columns(where, fours, ColumnSums{x, Out(lease.floats(), channels)}, pieces, channels);
-  for_columns(where, fours, ColumnSums{In(lease.floats(), channels), sums}, {pieces.count(), pieces.count()}, channels);
+  join_pieces(where, fours, ColumnSums{In(lease.floats(), channels), sums}, pieces, channels);
 }
 
 void CudaBackend::centre_rows(const Tensor& x, const GradTarget& y) {

@@ -1,6 +1,7 @@
 // Devices, errors, kernels.
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -123,6 +124,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   const auto& options = fake_cuda::options();
   if (options.device_count_status != cudaSuccess) {
     return fake_cuda::fail(options.device_count_status);
+  }
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && *visible == '\0') {
+    return fake_cuda::fail(cudaErrorNoDevice);
   }
   *count = options.devices;
   return cudaSuccess;

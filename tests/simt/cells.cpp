@@ -9,6 +9,9 @@
 
 namespace simt {
 
+namespace {
+
+// Whether `old` comes before what the running thread does now, whatever the schedule.
 bool ordered(const Access& old, const Access& now) {
   if (old.block != now.block) {
     return false;
@@ -18,8 +21,6 @@ bool ordered(const Access& old, const Access& now) {
   }
   return old.thread / kWarp == now.thread / kWarp && running.thread->clocks[old.thread % kWarp] >= old.clock;
 }
-
-namespace {
 
 bool covers(const Access& wide, const Access& narrow) { return (wide.bytes & narrow.bytes) == narrow.bytes; }
 
@@ -47,18 +48,6 @@ Cells::Cells(size_t count) : more_(1) {
   cells_ = static_cast<Cell*>(memory);
 }
 
-Cell& Cells::at(size_t number, uint32_t owner) {
-  Cell& cell = cells_[number];
-  if (cell.owner != owner) {
-    cell.owner = owner;
-    cell.more = 0;
-    cell.count = 0;
-    cell.read = 0;
-    cell.written = 0;
-  }
-  return cell;
-}
-
 template <class F>
 void Cells::for_each(Cell& cell, const F& f) {
   for (size_t i = 0; i < cell.count; ++i) {
@@ -71,7 +60,7 @@ void Cells::for_each(Cell& cell, const F& f) {
   }
 }
 
-const Access* Cells::add(Cell& cell, const Access& now) {
+const Access* Cells::compare(Cell& cell, const Access& now) {
   const Access* race = nullptr;
   Access* place = nullptr;
   // One more read is superfluous if every later write would race with one of those kept: reads of two blocks, or of

@@ -30,20 +30,33 @@ struct Cell {
   std::array<Access, 2> first;
 };
 
-// Whether `old` comes before what the running thread does now, whatever the schedule.
-bool ordered(const Access& old, const Access& now);
-
 class Cells {
  public:
   explicit Cells(size_t count);
 
-  Cell& at(size_t number, uint32_t owner);
+  Cell& at(size_t number, uint32_t owner) {
+    Cell& cell = cells_[number];
+    if (cell.owner != owner) {
+      cell.owner = owner;
+      cell.more = 0;
+      cell.count = cell.read = cell.written = 0;
+    }
+    return cell;
+  }
   // The first kept access that races with `now`, or null. Then `now` is kept for later ones.
-  const Access* add(Cell& cell, const Access& now);
+  const Access* add(Cell& cell, const Access& now) {
+    if (cell.count == 0) {
+      cell.first[0] = now;
+      cell.count = 1;
+      return nullptr;
+    }
+    return compare(cell, now);
+  }
   // Between kernels.
   void clear() { used_ = 1; }
 
  private:
+  const Access* compare(Cell& cell, const Access& now);
   void keep(Cell& cell, const Access& now);
   template <class F>
   void for_each(Cell& cell, const F& f);

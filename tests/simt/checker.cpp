@@ -21,7 +21,7 @@ namespace simt {
 namespace {
 
 Cells& device_cells() {
-  static Cells& cells = *new Cells(number_of_cells());
+  static Cells& cells = *new Cells(kDeviceCells);
   return cells;
 }
 

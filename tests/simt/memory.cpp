@@ -13,7 +13,6 @@ namespace simt {
 
 namespace {
 
-constexpr size_t kDeviceRange = size_t{64} << 30;
 constexpr size_t kAlignment = 512;
 constexpr size_t kGap = 512;
 
@@ -26,27 +25,15 @@ char* reserve(size_t bytes) {
   return static_cast<char*>(memory);
 }
 
-char* memory() {
-  static char* const base = reserve(kDevices * kDeviceRange);
-  return base;
-}
-
-CellState* states() {
-  static CellState* const base = reinterpret_cast<CellState*>(reserve(kDevices * kDeviceRange / kCellBytes));
-  return base;
-}
-
 std::map<const char*, size_t>& allocations() {
   static auto& live = *new std::map<const char*, size_t>;  // backends under test may outlive other statics
   return live;
 }
 
-size_t offset_of(const void* address) { return static_cast<size_t>(static_cast<const char*>(address) - memory()); }
-
 // Calls part(state, mask of bytes) for the cells at the ends of a range and whole(first, count) for those between.
 template <class Part, class Whole>
 void for_cells(const void* address, size_t bytes, const Part& part, const Whole& whole) {
-  size_t at = offset_of(address);
+  size_t at = device_offset(address);
   const size_t end = at + bytes;
   while (at < end) {
     const size_t cell = at / kCellBytes;
@@ -54,10 +41,10 @@ void for_cells(const void* address, size_t bytes, const Part& part, const Whole&
     const size_t length = std::min(end - at, kCellBytes - within);
     if (length == kCellBytes) {
       const size_t count = (end - at) / kCellBytes;
-      whole(&states()[cell], count);
+      whole(&device_states[cell], count);
       at += count * kCellBytes;
     } else {
-      part(states()[cell], ((1U << length) - 1U) << within);
+      part(device_states[cell], ((1U << length) - 1U) << within);
       at += length;
     }
   }
@@ -82,6 +69,9 @@ void forget(char* begin, size_t bytes) {
 
 }  // namespace
 
+char* const device_memory = reserve(kDevices * kDeviceRange);
+CellState* const device_states = reinterpret_cast<CellState*>(reserve(kDeviceCells * sizeof(CellState)));
+
 void* allocate_device(int device, size_t bytes) {
   static size_t used[kDevices] = {};
   const size_t begin = used[device] + kGap;
@@ -90,7 +80,7 @@ void* allocate_device(int device, size_t bytes) {
     return nullptr;
   }
   used[device] = next;
-  char* address = memory() + static_cast<size_t>(device) * kDeviceRange + begin;
+  char* address = device_memory + static_cast<size_t>(device) * kDeviceRange + begin;
   allocations()[address] = bytes;
   std::memset(address, 0xff, bytes);
   for_cells(
@@ -117,11 +107,6 @@ void free_device(void* begin) {
         set_all(first, count, {0, 0});
       });
   forget(static_cast<char*>(begin), bytes);
-}
-
-int device_of(const void* address) {
-  const size_t offset = offset_of(address);
-  return offset < kDevices * kDeviceRange ? static_cast<int>(offset / kDeviceRange) : -1;
 }
 
 bool is_live(const void* address, size_t bytes) {
@@ -155,7 +140,7 @@ void copy_written(const void* from, void* to, size_t bytes) {
   char* target = static_cast<char*>(to);
   for (size_t i = 0; i < bytes; ++i) {
     CellState& state = state_of(target + i);
-    const unsigned bit = 1U << (offset_of(target + i) % kCellBytes);
+    const unsigned bit = 1U << (device_offset(target + i) % kCellBytes);
     state.written = (all_written(source + i, 1) ? state.written | bit : state.written & ~bit) & 0xfU;
   }
 }
@@ -165,11 +150,5 @@ void mark_all_written() {
     mark_written(begin, bytes);
   }
 }
-
-CellState& state_of(const void* address) { return states()[cell_number(address)]; }
-
-size_t cell_number(const void* address) { return offset_of(address) / kCellBytes; }
-
-size_t number_of_cells() { return kDevices * kDeviceRange / kCellBytes; }
 
 }  // namespace simt

@@ -33,9 +33,22 @@ bool all_written(const void* address, size_t bytes);
 void copy_written(const void* from, void* to, size_t bytes);
 void mark_all_written();
 
-CellState& state_of(const void* address);
+// Where the ranges of addresses and the states of their cells begin.
+extern char* const device_memory;
+extern CellState* const device_states;
+inline constexpr size_t kDeviceRange = size_t{64} << 30;
+
+inline size_t device_offset(const void* address) {
+  return static_cast<size_t>(static_cast<const char*>(address) - device_memory);
+}
 // 0 for the first cell of the first device.
-size_t cell_number(const void* address);
-size_t number_of_cells();
+inline size_t cell_number(const void* address) { return device_offset(address) / kCellBytes; }
+inline CellState& state_of(const void* address) { return device_states[cell_number(address)]; }
+inline constexpr size_t kDeviceCells = kDevices * kDeviceRange / kCellBytes;
+
+inline int device_of(const void* address) {
+  const size_t offset = device_offset(address);
+  return offset < kDevices * kDeviceRange ? static_cast<int>(offset / kDeviceRange) : -1;
+}
 
 }  // namespace simt
