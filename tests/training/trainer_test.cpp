@@ -54,6 +54,8 @@ TEST_F(SmallTrainer, AStepAllocatesNothing) {
 
 TEST_F(SmallTrainer, TheForecastKnowsTheMemory) {
   const auto backend = make_cpu_backend({.threads = 1});
+  // Large enough that the 32 MiB of a segment are no tenth of it.
+  config_.input = {.height = 64, .width = 64, .colours = "imagenet"};
   config_.network.name = "densenet121";
   config_.phase1.batch = 24;
   const Forecast result = forecast(*backend, config_, training_data(config_), 1);
