@@ -11,11 +11,15 @@ data::Colours colours_of(const InputDescription& input) {
 
 data::TransformOptions inference_transform(const InputDescription& input) {
   data::TransformOptions options{.size = {.width = input.width, .height = input.height}, .colours = colours_of(input)};
+  if (input.short_side > 0 || input.square > 0) {
+    options.crop = data::Crop::centre;
+    options.crop_size = options.size;
+  }
   if (input.short_side > 0) {
     options.geometry = data::Geometry::resize_short_side;
     options.short_side = input.short_side;
-    options.crop = data::Crop::centre;
-    options.crop_size = options.size;
+  } else if (input.square > 0) {
+    options.size = {.width = input.square, .height = input.square};
   }
   return options;
 }
