@@ -59,7 +59,7 @@ else()
 endif()
 
 # gle_add_cuda_sources(TARGET sources...): .cu by nvcc or by the host compiler with the checker's access callbacks
-# (tests/simt/README.md), the rest as ever.
+# (tests/simt/simt.h), the rest as ever.
 function(gle_add_cuda_sources target)
   target_sources(${target} PRIVATE ${ARGN})
   target_include_directories(${target} SYSTEM PRIVATE ${GLE_CUDA_INCLUDE} ${GLE_CUDNN_INCLUDE})

@@ -32,7 +32,6 @@ class CudaTrafficTest : public testing::Test {
     fake_cuda::reset({});
     simt::set_options({.order = simt::Order::random});
     backend_ = make_cuda_backend();
-    std::printf("| kernel | must move | moves | asks for | A100 ms | H100 ms |\n|---|---|---|---|---|---|\n");
   }
 
   Tensor random(const Shape& shape) {
@@ -67,11 +66,15 @@ class CudaTrafficTest : public testing::Test {
     EXPECT_GE(once, 0.95 * needed) << name;
     EXPECT_LE(once, 1.05 * distinct * needed) << name;
     EXPECT_LE(all, 1.05 * asked * needed) << name;
-    std::printf("| %s | %.1f | %.1f | %.1f | %.3f | %.3f |\n", name, needed, once, all, kElements * once / kA100 * 1e3,
-                kElements * once / kH100 * 1e3);
+    std::printf("| %s | %.1f | %.1f | %.1f |", name, needed, once, all);
+    if (timed_) {
+      std::printf(" %.3f | %.3f |", kElements * once / kA100 * 1e3, kElements * once / kH100 * 1e3);
+    }
+    std::printf("\n");
   }
 
   std::unique_ptr<Backend> backend_;
+  bool timed_ = true;  // whether the kernel works on feature maps
 
  private:
   Tensor filled(const Shape& shape, DType type) {
@@ -173,9 +176,35 @@ TEST_F(CudaTrafficTest, Epilogue) {
   expect("bias and activation", 8, y.elements(), 1, 1.5, [&] { b.conv2d_forward(x, w, bias, {}, kRelu, nullptr, y); });
 }
 
+// Kilobytes of a batch of 54 samples, 512 features and 100 classes, one refinement: everything is saved for backward.
+TEST_F(CudaTrafficTest, GroupLoss) {
+  constexpr int64_t kN = 54, kD = 512, kC = 100;
+  Backend& b = *backend_;
+  timed_ = false;
+  const Tensor embeddings = random({kN, kD}), logits = random({kN, kC}), loss = random({1});
+  const Tensor dembeddings = random({kN, kD}), dlogits = random({kN, kC});
+  const GroupColumns batch{.targets = integers({kN}), .anchors = bytes({kN}), .columns = Tensor()};
+  const GroupSaved saved{.similarities = zeros({kN, kN}),
+                         .rows = zeros({3 * kN + 1}),
+                         .iterates = zeros({2, kN, kC}),
+                         .scales = zeros({2, kN}),
+                         .inverse_sums = zeros({2, kN}),
+                         .misses = zeros({kN})};
+  const GroupRefinement options;
+  const auto kilobytes = [](int64_t floats) { return static_cast<double>(floats) * sizeof(float) / 1000; };
+  expect("group_loss_forward", kilobytes(kN * kD + kN * kC + kN * kN + 2 * kN * kC), 1000, 2.3, 12.3,
+         [&] { b.group_loss_forward(embeddings, Tensor(), logits, batch, options, 1.0F / kN, saved, loss); });
+  b.fill(1, loss);
+  expect("group_loss_backward", kilobytes(2 * kN * kD + kN * kN + 2 * kN * kC + kN * kC), 1000, 1.5, 5.6, [&] {
+    b.group_loss_backward(embeddings, Tensor(), batch, options, 1.0F / kN, saved, loss, over(dembeddings), {},
+                          over(dlogits));
+  });
+}
+
 // An element is a similarity.
 TEST_F(CudaTrafficTest, PairLoss) {
   Backend& b = *backend_;
+  timed_ = false;
   const Tensor s = random({54, 54}), ds = random({54, 54}), loss = random({1});
   std::vector<int32_t> numbers(54);
   std::iota(numbers.begin(), numbers.end(), 0);
