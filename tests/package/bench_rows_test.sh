@@ -6,8 +6,8 @@ rows=$("$1" --benchmark_list_tests)
 missing=0
 for kernel in $(grep -oE 'virtual (void|bool|double|const char\*) [a-z0-9_]+\(' "$2" | grep -oE '[a-z0-9_]+\($' | tr -d '('); do
   case $kernel in
-    description | upload | download | synchronise) continue ;;  # no work of their own
-    check_labels | group_loss_iterate) continue ;;              # not in a step's way
+    description | upload | download | synchronise | prefetch | await_prefetched | run_step) continue ;;  # no work of their own
+    check_labels | group_loss_iterate) continue ;;  # not in a step's way
   esac
   if ! grep -qE "^(${kernel}|${kernel%_*}/${kernel##*_})(/|$)" <<<"$rows"; then
     echo "no row for $kernel"

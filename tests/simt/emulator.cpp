@@ -19,16 +19,22 @@ Running running;
 
 namespace {
 
+constexpr int kMostThreads = 1024;
+
 Options chosen;
 auto& threads = *new std::vector<std::unique_ptr<Thread>>;  // reused by all blocks
 int live = 0;                                               // threads of this block: the first of them
 auto& runnable = *new std::vector<Thread*>;
+std::array<unsigned, kMostThreads / kWarp> arrived{};  // lanes of each warp that wait in a collective or are gone
 std::mt19937_64 random_order;
 bool abandoned = false;
+
+unsigned& arrived_with(const Thread& thread) { return arrived[static_cast<size_t>(thread.warp)]; }
 
 void run_thread() {
   running.call->body();
   running.thread->state = State::done;
+  arrived_with(*running.thread) |= 1U << running.thread->lane;
   running.thread->fiber.pause();
   std::abort();
 }
@@ -72,6 +78,9 @@ void take_value(Thread& to) {
 
 // Lets the lanes of a collective go on if all that are still alive have come.
 void try_collective(const Thread& one) {
+  if ((one.mask & ~arrived_with(one)) != 0) {
+    return;
+  }
   bool all_there = true;
   bool same_line = true;
   for_lanes(one, one.mask, [&](const Thread& lane) {
@@ -115,6 +124,7 @@ void try_collective(const Thread& one) {
   std::vector<Thread*> go;
   waiting([&](Thread& lane) { go.push_back(&lane); });
   for (Thread* lane : go) {
+    arrived_with(*lane) &= ~(1U << lane->lane);
     release(*lane);
   }
 }
@@ -222,6 +232,11 @@ void begin_block(const KernelCall& call, uint32_t number) {
     threads.push_back(std::make_unique<Thread>());
   }
   runnable.clear();
+  arrived.fill(0);
+  if (live % kWarp != 0) {
+    // Lanes beyond the block's last thread are as good as gone.
+    arrived[static_cast<size_t>(live / kWarp)] = ~0U << (live % kWarp);
+  }
   for (int i = 0; i < live; ++i) {
     Thread& thread = *threads[static_cast<size_t>(i)];
     const auto n = static_cast<unsigned>(i);
@@ -330,6 +345,7 @@ void collective(Collective what, unsigned mask, void* value, size_t bytes, int s
     std::memcpy(self.given.data(), value, bytes);
   }
   self.state = State::in_collective;
+  arrived_with(self) |= 1U << self.lane;
   try_collective(self);
   self.fiber.pause();
   if (bytes > 0) {
