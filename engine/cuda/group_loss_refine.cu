@@ -129,7 +129,7 @@ __device__ inline float across(float mine) {
 
 // kWidth: of a load from W.
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads) refine_kernel(RefineTask t) {
+__global__ void __launch_bounds__(kThreads, 1) refine_kernel(RefineTask t) {
   GLE_SHARED(float, x, kSamples* kLd);
   const auto n = static_cast<int>(t.n), classes = static_cast<int>(t.classes);
   const auto thread = static_cast<int>(threadIdx.x);
