@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and shows the engine at work on this machine: every op checked, a look at the bundled
-# data, and BN-Inception trained on it twice: with cross-entropy alone, and then with the Group Loss.
+# data, BN-Inception trained on it twice (with cross-entropy alone, and with the Group Loss), GL++ inference, a search,
+# and a report of it all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install-packages.sh build
@@ -22,7 +23,26 @@ train() {
 }
 plain=$(train cross-entropy --set phase2.loss=cross_entropy)
 group=$(train group-loss)
-echo
-echo "Unseen alphabets, after as many steps from the same weights (percent):"
-echo "  cross-entropy   $plain"
-echo "  Group Loss      $group"
+
+run=runs/demo-group-loss
+echo "== GL++ inference: $bin/gle-eval $run data/omniglot.tar.gz --strategies all"
+"$bin/gle-eval" "$run" data/omniglot.tar.gz --strategies all --preset cub --no-nmi --json "$run/eval.json"
+echo "== search: $bin/gle-embed, $bin/gle-search"
+"$bin/gle-embed" "$run" data/omniglot.tar.gz --out "$run/index" --overwrite
+drawing=$(sed -n '2p' "$run/index/ids.csv" | cut -d, -f2)
+tar -xzOf data/omniglot.tar.gz "${drawing##*.tar.gz/}" >"$run/query.png"
+"$bin/gle-search" "$run/index" "$run/query.png" --k 5 --sheet "$run/found.png"
+echo "== report: $bin/gle-report $run runs/demo-cross-entropy"
+"$bin/gle-report" "$run" runs/demo-cross-entropy
+
+cat <<END
+
+Unseen alphabets, after as many steps from the same weights (percent):
+  cross-entropy   $plain
+  Group Loss      $group
+
+The report:  $PWD/$run/report.html
+Your own pictures, a folder for each class:
+  $bin/gle-data check PICTURES
+  $bin/gle-train --config tools/configs/demo.toml --set data.path=PICTURES --out runs/mine
+END

@@ -19,6 +19,8 @@ Outcome run(
   Program program("gle-test", "Tests the frame of a program.", "gle-test --number 3");
   int number = 7;
   std::string path;
+  Verbosity verbosity;
+  add_verbosity_options(program.options(), verbosity);
   program.options().add_option("--number", number, "a number")->option_text("N");
   program.options().add_option("PATH", path,
                                "a path whose description is so long that it has to go on in a second line");
@@ -40,6 +42,7 @@ TEST(Program, HelpFitsEightyColumnsAndEndsWithTheExample) {
   EXPECT_NE(help.out.find("example: gle-test --number 3"), std::string::npos);
   EXPECT_NE(help.out.find("--number N"), std::string::npos);
   EXPECT_NE(help.out.find("a number (7)"), std::string::npos);
+  EXPECT_NE(help.out.find("--no-progress "), std::string::npos);
   std::istringstream lines(help.out);
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(line.size(), 80U) << line;

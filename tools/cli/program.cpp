@@ -43,6 +43,10 @@ class Help : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool positional) const override {
     return entry(make_option_name(option, positional) + make_option_opts(option), make_option_desc(option));
   }
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    const std::string name = CLI::Formatter::make_option_name(option, positional);
+    return name.substr(0, name.find('{'));  // of a flag that switches off: "--no-progress{false}"
+  }
   std::string make_subcommand(const CLI::App* app) const override {
     return entry(app->get_name(), app->get_description());
   }
