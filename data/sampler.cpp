@@ -64,6 +64,19 @@ class Deck {
   size_t next_ = 0;
 };
 
+// visit(items of a class in random order, what shuffled them) for every class that has any.
+template <class Visit>
+void for_each_shuffled(const ClassMembers& members, uint64_t seed, uint64_t epoch, Visit visit) {
+  for (size_t c = 0; c < members.of_class.size(); ++c) {
+    if (!members.of_class[c].empty()) {
+      Random random = random_of(seed, epoch, c + 1);
+      Items items = members.of_class[c];
+      random.shuffle(items);
+      visit(std::move(items), random);
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const uint32_t> EpochPlan::of_batch(int64_t b) const {
@@ -121,17 +134,11 @@ EpochPlan plan_classes(const ClassMembers& members, const ClassBatch& shape, uin
     size_t left() const { return items.size() - next; }
   };
   std::vector<Class> classes;
-  for (size_t c = 0; c < members.of_class.size(); ++c) {
-    if (members.of_class[c].empty()) {
-      continue;
-    }
-    Random random = random_of(seed, epoch, c + 1);
-    Items items = members.of_class[c];
-    random.shuffle(items);
+  for_each_shuffled(members, seed, epoch, [&](Items items, Random& random) {
     const Items shuffled = items;
     fill_up(items, shuffled, (items.size() + samples - 1) / samples * samples, random);
     classes.push_back({std::move(items), 0, 0});
-  }
+  });
   Random random = random_of(seed, epoch, 0);
   std::vector<Items> batches;
   std::vector<Class*> order;
@@ -170,13 +177,7 @@ EpochPlan plan_chunks(const ClassMembers& members, const ClassBatch& shape, uint
   check_shape("chunk sampler", members, shape);
   const auto samples = static_cast<size_t>(shape.samples);
   std::vector<Items> chunks;
-  for (size_t c = 0; c < members.of_class.size(); ++c) {
-    if (members.of_class[c].empty()) {
-      continue;
-    }
-    Random random = random_of(seed, epoch, c + 1);
-    Items items = members.of_class[c];
-    random.shuffle(items);
+  for_each_shuffled(members, seed, epoch, [&](Items items, Random& random) {
     const size_t own = items.size();
     while (items.size() < samples) {
       items.push_back(items[random.below(static_cast<uint32_t>(own))]);
@@ -185,7 +186,7 @@ EpochPlan plan_chunks(const ClassMembers& members, const ClassBatch& shape, uint
       chunks.emplace_back(items.begin() + static_cast<std::ptrdiff_t>(at),
                           items.begin() + static_cast<std::ptrdiff_t>(at + samples));
     }
-  }
+  });
   random_of(seed, epoch, 0).shuffle(chunks);
   chunks.resize(chunks.size() / static_cast<size_t>(shape.classes) * static_cast<size_t>(shape.classes));
   EpochPlan plan{{}, shape.classes * shape.samples};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "training/metrics_log.h"
 
 namespace gle {
 
@@ -19,36 +20,6 @@ struct Overloaded : Cases... {
 };
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-      case '\\':
-        out += '\\';
-        out += c;
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-          constexpr const char* kDigits = "0123456789ABCDEF";
-          out += "\\u00";
-          out += kDigits[static_cast<unsigned char>(c) >> 4U];
-          out += kDigits[static_cast<unsigned char>(c) & 15U];
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-  return out;
-}
 
 // The shortest text that gives the same number, with a point so that TOML takes it for a real.
 std::string real_text(double value) {
@@ -248,7 +219,7 @@ ConfigValue value_of(const TrainingConfig& config, const ConfigKey& key) {
 std::string toml_of(const ConfigValue& value) {
   return std::visit(Overloaded{[](bool v) -> std::string { return v ? "true" : "false"; },
                                [](int64_t v) { return std::to_string(v); }, [](double v) { return real_text(v); },
-                               [](const std::string& v) { return quoted(v); },
+                               [](const std::string& v) { return json_text(v); },
                                [](const std::vector<double>& v) {
                                  std::string text = "[";
                                  for (const double number : v) {

@@ -50,7 +50,7 @@ std::string json_text(const std::string& text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
       constexpr const char* kDigits = "0123456789abcdef";
       out += "\\u00";
       out += kDigits[static_cast<unsigned char>(c) >> 4U];

@@ -33,6 +33,7 @@ class MetricsLog {
 
 // A number as JSON has it, the shortest that reads back as the same; null if it is not finite.
 std::string json_number(double value);
+// A text as JSON has it, and TOML too.
 std::string json_text(const std::string& text);
 
 }  // namespace gle

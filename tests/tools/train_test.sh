@@ -5,19 +5,8 @@ set -euo pipefail
 train=$(realpath "$1")/gle-train data=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/expect.sh"
 cd "$work"
-
-# expect CODE TEXT COMMAND...: the command ends with CODE and says TEXT.
-expect() {
-  local code=$1 text=$2 found=0
-  shift 2
-  "$@" >out 2>&1 </dev/null || found=$?
-  if [ "$found" -ne "$code" ] || { [ -n "$text" ] && ! grep -qF -- "$text" out; }; then
-    echo "FAILED: $* ended with $found, expected $code and '$text'; it said:" >&2
-    cat out >&2
-    exit 1
-  fi
-}
 
 cat >tiny.toml <<END
 [data]
