@@ -1,9 +1,8 @@
 #include "training/evaluation.h"
 
-#include <algorithm>
-
-#include "engine/error.h"
 #include "retrieval/distances.h"
+#include "retrieval/embed.h"
+#include "retrieval/evaluate.h"
 
 namespace gle {
 
@@ -11,32 +10,22 @@ Evaluator::Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data
     : backend_(backend), data_(std::move(data)), options_(options), pool_(options.threads) {}
 
 std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const uint32_t> items, const Stop& stop) {
-  data::Loader loader(data_, {.transform = options_.transform,
-                              .decode = options_.decode,
-                              .workers = options_.workers,
-                              .on_bad = data::OnBad::error});
-  loader.start(data::plan_in_order(items, static_cast<int>(options_.batch)), 0);
-  EmbeddedItems result;
-  data::Batch batch;
-  while (loader.next(batch)) {
-    if (stop && stop()) {
-      return std::nullopt;
-    }
-    Tensor images = batch.images;
-    if (images.device() != backend_.device()) {
-      images = backend_.new_tensor("images", batch.images.shape());
-      backend_.upload(batch.images.data(), images);
-    }
-    Context ctx{.backend = backend_};
-    const Tensor embedding = network.forward(ctx, Var(images), {.with_logits = false}).embedding.value();
-    if (result.dimensions == 0) {
-      result.dimensions = embedding.channels();
-      result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
-    }
-    const size_t begin = result.values.size();
-    result.values.resize(begin + static_cast<size_t>(embedding.elements()));
-    backend_.download(embedding, result.values.data() + begin);
-    result.labels.insert(result.labels.end(), batch.labels.begin(), batch.labels.end());
+  const EmbeddingModel model{.network = &network, .transform = options_.transform};
+  EmbeddedItems result{.values = {}, .labels = {}, .dimensions = network.embedding_channels()};
+  result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
+  const bool complete =
+      gle::embed(backend_, {&model, 1}, data_, items,
+                 {.decode = options_.decode, .batch = static_cast<int>(options_.batch), .workers = options_.workers},
+                 [&](const EmbeddedBatch& batch) {
+                   result.values.insert(result.values.end(), batch.rows.values,
+                                        batch.rows.values + batch.rows.rows * batch.rows.dimensions);
+                   return !(stop && stop());
+                 });
+  if (!complete) {
+    return std::nullopt;
+  }
+  for (const uint32_t item : items) {
+    result.labels.push_back(data_->items[item].label);
   }
   return result;
 }
@@ -50,18 +39,7 @@ std::optional<RankingMetrics> Evaluator::run(Network& network, const Stop& stop)
   if (!query_rows) {
     return std::nullopt;
   }
-  Identities identities{.query_labels = query_rows->labels, .gallery_labels = gallery_rows->labels, .same_set = same};
-  const auto cameras = [&](const std::vector<uint32_t>& items) {
-    std::vector<int32_t> list;
-    for (const uint32_t item : items) {
-      list.push_back(data_->items[item].camera);
-    }
-    return list;
-  };
-  if (std::any_of(gallery.begin(), gallery.end(), [&](uint32_t item) { return data_->items[item].camera >= 0; })) {
-    identities.query_cameras = cameras(queries);
-    identities.gallery_cameras = cameras(gallery);
-  }
+  const Identities identities = identities_of(*data_, queries, gallery);
   const auto rows = [](const EmbeddedItems& items) {
     return Embeddings{items.values.data(), static_cast<int64_t>(items.labels.size()), items.dimensions};
   };
