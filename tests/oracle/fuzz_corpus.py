@@ -66,7 +66,7 @@ described = {"version": 1, "network": "densenet_tiny", "classes": 4, "embedding"
 header = json.dumps({"__metadata__": {"gle": json.dumps(described)},
                      "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
 model = struct.pack("<Q", len(header)) + header + bytes(8)
-seed("safetensors", "described.safetensors", model)
+seed("model_file", "described.json", json.dumps(described).encode())
 position = "".join("%s 0\n" % k for k in ("phase", "epoch", "step", "batches", "epoch_of_phase", "step_of_phase",
                                           "batch_of_epoch", "evaluation_due", "best", "best_step", "since_best",
                                           "skipped", "done", "optimiser_steps")).encode()

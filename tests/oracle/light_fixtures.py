@@ -2,9 +2,6 @@
 the weights of those files under the engine's names (nearly all of them are one constant), the output that the package
 expects of them, and what onnxruntime gives from the same graphs with the weights of formula.py. The latter tells more,
 for with constants all classes come out alike.
-
-The package's Inception-v2 is BN-Inception but for its average pools, which leave the padding out of the mean: Caffe,
-which it was converted from, pretrainedmodels and the engine count it. With the formula's weights it is counted here.
 """
 import pathlib
 import re
@@ -72,19 +69,16 @@ class Light:
                 if len(values) == 2:
                     yield name + ".bias", values[1]
 
-    def set_formula(self, conv_biases):
+    def set_formula(self):
         for name, inputs in self.units:
             def put(i, value):
                 self.values[inputs[i]] = value.astype("f4").reshape(self.values[inputs[i]].shape)
             shape = self.values[inputs[0]].shape
             if len(inputs) == 6:
-                mean = value_of(name + ".running_mean", shape).astype("f8")
-                if conv_biases:  # these convolutions have none: what it adds, the mean lacks
-                    mean -= value_of(name.removesuffix("_bn") + ".bias", shape)
-                for i, value in enumerate([value_of(name + ".weight", shape), value_of(name + ".bias", shape), mean,
-                                           value_of(name + ".running_var", shape), numpy.ones(shape),
-                                           numpy.zeros(shape)]):
-                    put(i, value)
+                for i, part in enumerate(("weight", "bias", "running_mean", "running_var")):
+                    put(i, value_of("%s.%s" % (name, part), shape))
+                put(4, numpy.ones(shape))
+                put(5, numpy.zeros(shape))
             else:
                 put(0, value_of(name + ".weight", shape))
                 if len(inputs) == 2:
@@ -107,8 +101,8 @@ class Light:
         return [y.reshape(-1) for y in session.run(outputs, {"data_0": image})]
 
 
-def make(network, name, rename, conv_biases):
-    light = Light(name, rename)
+def make(network, rename):
+    light = Light(network, rename)
     out = {"expected": light.expected, "versions": "onnx %s onnxruntime %s numpy %s" % (
         onnx.__version__, onnxruntime.__version__, numpy.__version__)}
     count = 3 * 224 * 224
@@ -125,10 +119,7 @@ def make(network, name, rename, conv_biases):
             out["weight " + key] = value.reshape(-1).astype("f4")
     out["names"], out["constants"] = numpy.array(names), numpy.array(constants)
 
-    light.set_formula(conv_biases)
-    for node in light.model.graph.node:
-        if node.op_type == "AveragePool":
-            node.attribute.append(onnx.helper.make_attribute("count_include_pad", 1))
+    light.set_formula()
     nodes = list(light.model.graph.node)
     last = max(i for i, n in enumerate(nodes) if n.op_type in ("Conv", "Gemm"))
     pool = max(i for i, n in enumerate(nodes) if n.op_type in ("AveragePool", "GlobalAveragePool"))
@@ -138,5 +129,5 @@ def make(network, name, rename, conv_biases):
                            ("light_%s.npz" % network), **out)
 
 
-make("densenet121", "densenet121", densenet_name, False)
-make("bn_inception", "inception_v2", inception_name, True)
+make("densenet121", densenet_name)
+make("inception_v2", inception_name)
