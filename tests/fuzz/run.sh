@@ -32,7 +32,7 @@ run() {
   local name=$1 seeds=()
   mkdir -p "$work/$name/found"
   [ ! -d "tests/fuzz/corpus/$name" ] || seeds=("tests/fuzz/corpus/$name")
-  if ! TMPDIR=$work/$name "build/fuzz/tests/fuzz/${name}_fuzz" "$limit" -rss_limit_mb=1024 -timeout=10 -max_len=8192 \
+  if ! TMPDIR=$work/$name "build/fuzz/tests/fuzz/${name}_fuzz" "$limit" -rss_limit_mb=1024 -timeout=60 -max_len=8192 \
     -print_final_stats=1 -artifact_prefix="build/fuzz/findings/${name}_" "$work/$name/found" "${seeds[@]}" \
     >"$work/$name/log" 2>&1; then
     tail -40 "$work/$name/log"
