@@ -101,7 +101,7 @@ Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const Gro
                                  logits.value(), batch.columns(), options.refinement, weight, saved, loss.value());
   Tensor log_sums;
   if (options.cross_entropy_weight != 0.0F) {
-    log_sums = ctx.backend.new_tensor(kOp, {n});
+    log_sums = ctx.backend.new_tensor(kOp, {n, 2});
     const Tensor plain = ctx.backend.new_tensor(kOp, {1});
     ctx.backend.cross_entropy_forward(logits.value(), batch.labels(), options.smoothing, log_sums, plain);
     ctx.backend.scale(options.cross_entropy_weight, plain, {loss.value(), Accumulate::add});
