@@ -103,7 +103,7 @@ class Backend {
                                    const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
                                    const GradTarget& dlogits) = 0;
   // x[n,c] = X_step, from 0 to T.
-  virtual void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) = 0;
+  virtual void group_loss_iterate(const GroupColumns& batch, const GroupSaved& saved, int step, const Tensor& x) = 0;
 
   // -- losses of pairs (pair_loss.cpp) ------------------------------------------------------------------------------
   // loss[1] of the similarities s[M,N] of rows and columns with these labels (i32), and ds = dloss/ds. Zero where there
