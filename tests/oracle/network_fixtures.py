@@ -16,7 +16,7 @@ import torchvision
 from formula import uniform, value_of
 
 BATCH, CLASSES, STEPS, RATE, PROJECTIONS = 4, 10, 3, 1e-3, 8
-STEADY = 3e-4
+STEADY = 7e-4
 LEAKY, MIXED, BETA = 0.3, 0.4, 0.25
 torch.set_default_dtype(torch.float64)
 
