@@ -1,8 +1,8 @@
 // How fast images become batches, and what training loses to it. By hand:
 //   gle-bench-data load DIR WORKERS IMAGES     decode + RandomResizedCrop 227 + mirror + normalise: images a
 //                                            second, and processor time an image in ms
-//   gle-bench-data train DIR WORKERS BATCHES   training steps of BN-Inception, in turns on one batch that is there and on
-//                                            batches of the loader
+//   gle-bench-data train DIR WORKERS BATCHES   training steps of BN-Inception, in turns on one batch that is there and
+//                                            on batches of the loader
 // bench/peers/run.sh runs the first beside torchvision.
 #include <chrono>
 #include <cstdio>
