@@ -188,7 +188,8 @@ class Screen {
   int64_t began_at_ = 0;
 };
 
-void summarise(const RunFolder& folder, const Outcome& outcome, double seconds) {
+// `began`: the step that it resumed from. A run that was complete keeps its summary.
+void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, double seconds) {
   const Position& at = outcome.position;
   std::string json = "{\"steps\": " + std::to_string(at.step) + ", \"epochs\": " + std::to_string(at.epoch) +
                      ", \"skipped\": " + std::to_string(at.skipped) + ", \"best\": " + json_number(at.best) +
@@ -199,7 +200,9 @@ void summarise(const RunFolder& folder, const Outcome& outcome, double seconds) 
     }
     json += ", \"mAP\": " + json_number(outcome.last->map);
   }
-  folder.write_text("summary.json", json + "}\n");
+  if (at.step > began || !fs::exists(folder.path() / "summary.json")) {
+    folder.write_text("summary.json", json + "}\n");
+  }
   std::printf("run        %s\nsteps      %ld in %ld epochs, %s\n", folder.path().c_str(), static_cast<long>(at.step),
               static_cast<long>(at.epoch), clock_text(seconds).c_str());
   if (outcome.last) {
@@ -257,6 +260,7 @@ int train(const Arguments& a) {
     before.reset();
     screen.begin(trainer.position().step);
   }
+  const int64_t began = trainer.position().step;
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
   screen.finish();
@@ -266,7 +270,7 @@ int train(const Arguments& a) {
                  static_cast<long>(outcome.position.step), folder->path().c_str());
     return kStopped;
   }
-  summarise(*folder, outcome, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  summarise(*folder, outcome, began, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return 0;
 }
 
