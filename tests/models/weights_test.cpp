@@ -216,7 +216,7 @@ TEST_F(Loading, AFileWithoutAClassifierLeavesTheNetworksOwn) {
   const auto headless = make("densenet_tiny", 0);
   const auto network = make("densenet_tiny", 10);
   const Parameter* classifier = network->parameters().find("classifier.weight");
-  const auto values = [&] { return test::downloaded(*backend, classifier->value); };
+  const auto values = [&] { return test::values_of(*backend, classifier->value); };
   const auto before = values();
   const LoadReport report =
       load_weights(*backend, *network, {"trunk.pth", "pth", network_weights(*backend, *headless), {}});
