@@ -291,7 +291,7 @@ int main(int argc, char** argv) {
 
   CLI::App* import_app =
       app.add_subcommand("import", "any weight file as .safetensors; with --network under its names and complete");
-  import_app->footer("example: gle-model import bn_inception.pth bn_inception.safetensors --network bn_inception");
+  import_app->footer("example: gle-model import densenet121.pth d.safetensors --network densenet121");
   import_app->add_option("IN", arguments.in, ".safetensors, .pth, TorchScript, .npz or .gle")->required();
   import_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
   import_app->add_option("--network", arguments.network, "whose weights they are")

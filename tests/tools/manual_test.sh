@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed() { echo "FAILED: $*" >&2; exit 1; }
 
-# options COMMAND...: those that its --help lists, and their number is not 0.
+# options COMMAND...: those that its --help lists.
 options() { "$tools/$1" "${@:2}" --help | grep -oE '^  --[a-z0-9-]+' | tr -d ' ' | sort; }
 subcommands() { "$tools/$1" --help | awk '/^Subcommands:/ { on = 1; next } /^[a-z]/ { on = 0 } on && /^  [a-z]/ { print $1 }'; }
 
@@ -33,8 +33,11 @@ help() {  # COMMAND...
   [ -z "$(grep -E '.{81}' <<<"$text")" ] || failed "$* --help is wider than 80 columns"
   example=$(sed -n 's/^example: //p' <<<"$text")
   [[ "$example" = *"$*"* ]] || failed "$* --help: the example is '$example'"
+  local of=("$@") second
+  second=$(sed -E "s/.*$1 ([a-z]+) .*/\1/" <<<"$example")
+  if [ $# -eq 1 ] && subcommands "$1" | grep -qx -- "$second"; then of+=("$second"); fi
   for flag in $(grep -oE -- '--[a-z0-9-]+' <<<"$example"); do
-    options "$@" | grep -qx -- "$flag" || failed "$* --help: the example has $flag, which is not there"
+    options "${of[@]}" | grep -qx -- "$flag" || failed "$* --help: the example has $flag, which is not there"
   done
 }
 

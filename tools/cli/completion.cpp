@@ -148,11 +148,11 @@ std::string zsh(const Command& command) {
   if (command.subcommands.empty()) {
     return out + zsh_arguments(command);
   }
-  out += "local -a commands=(";
+  out += "local -a subcommands=(";
   for (const Command& subcommand : command.subcommands) {
     out += "\n  " + quoted(subcommand.name + ":" + backslashed(subcommand.about, "\\"));
   }
-  out += ")\nif (( CURRENT == 2 )); then\n_describe command commands\n" + zsh_arguments(command) +
+  out += ")\nif (( CURRENT == 2 )); then\n_describe command subcommands\n" + zsh_arguments(command) +
          "return\nfi\nshift words\n(( CURRENT-- ))\ncase $words[1] in\n";
   for (const Command& subcommand : command.subcommands) {
     out += subcommand.name + ")\n" + zsh_arguments(subcommand) + ";;\n";
