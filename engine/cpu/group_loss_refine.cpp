@@ -25,9 +25,9 @@ namespace {
 constexpr float kNoSupport = 1e-20F;
 constexpr float kNoMass = 1e-30F;
 
-// Work of some 10 us.
+// Work of some microseconds.
 GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
-  const int64_t wanted = at_least((int64_t{1} << 20) / (t.n * t.n), pieces_of(t.classes, 32));
+  const int64_t wanted = at_least((int64_t{1} << 17) / (t.n * t.n), pieces_of(t.classes, 32));
   return pieces_of(wanted, kTile) * kTile;
 }
 
