@@ -87,20 +87,6 @@ GLE_INLINE Forward plan_forward(const ConvShape& s, int threads) {
           Bands(s.n, s.p, rows_per_band(s.n * s.p, s.q, columns * s.stride_h * s.c, threads))};
 }
 
-GLE_INLINE WinogradShape winograd_forward(const ConvShape& s) {
-  return {.n = s.n,
-          .h = s.h,
-          .w = s.w,
-          .c = s.c,
-          .p = s.p,
-          .q = s.q,
-          .k = s.k,
-          .pad_h = s.pad_h,
-          .pad_w = s.pad_w,
-          .x_pitch = s.x_pitch,
-          .y_pitch = s.y_pitch};
-}
-
 }  // namespace
 
 int64_t conv2d_forward_packed_floats(const ConvShape& s) {
@@ -122,7 +108,7 @@ void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, f
 
 int64_t conv2d_forward_scratch_floats(const ConvShape& s, int threads) {
   if (winograd_suits(s)) {
-    return winograd_scratch_floats(winograd_forward(s), threads);
+    return winograd_scratch_floats(winograd_shape(s), threads);
   }
   const Forward f = plan_forward(s, threads);
   return f.in_place ? 0 : threads * f.bands.images * f.window_rows(s, f.bands.most_rows()) * f.columns * s.c;
@@ -131,7 +117,7 @@ int64_t conv2d_forward_scratch_floats(const ConvShape& s, int threads) {
 void conv2d_forward(ThreadPool& pool, const ConvShape& s, const float* x, const float* packed, const float* bias,
                     float slope, float* y, float* scratch) {
   if (winograd_suits(s)) {
-    winograd(pool, winograd_forward(s), x, packed, bias, slope, Accumulate::overwrite, y, scratch);
+    winograd(pool, winograd_shape(s), x, packed, bias, slope, Accumulate::overwrite, y, scratch);
     return;
   }
   const Forward f = plan_forward(s, pool.size());

@@ -12,26 +12,18 @@
 
 #include <cstring>
 
-#include "engine/cpu/conv2d_bands.h"
-#include "engine/cpu/lanes.h"
 #include "engine/cpu/tile_kernels.h"
+#include "engine/cpu/winograd_squares.h"
 
 namespace gle::cpu::GLE_ISA {
 
 namespace {
 
-constexpr int64_t kEntries = 16;
 constexpr int64_t kGroup = 240;               // squares, at most: pointers to them are kept on the stack
 constexpr int64_t kGroupFloats = 256 * 1024;  // of transformed input
 constexpr int64_t kBlock = kMaxVectors * kLanes;
 
-// One side of B^T d B, of A^T m A and of G g G^T.
-GLE_INLINE void to_inputs(const vf (&d)[4], vf (&out)[4]) {
-  out[0] = d[0] - d[2];
-  out[1] = d[1] + d[2];
-  out[2] = d[2] - d[1];
-  out[3] = d[1] - d[3];
-}
+// One side of A^T m A and of G g G^T.
 GLE_INLINE void to_outputs(const vf (&m)[4], vf (&out)[2]) {
   out[0] = (m[0] + m[1]) + m[2];
   out[1] = (m[1] - m[2]) - m[3];
@@ -65,60 +57,17 @@ GLE_INLINE void transform_kernel(const vf (&g)[3][3], float* packed, int64_t ste
   }
 }
 
-struct Squares {
-  int64_t rows, columns, total, group, groups;
+struct Groups {
+  int64_t size, count;
 
-  GLE_INLINE Squares(const WinogradShape& s, int threads)
-      : rows(divide_up(s.p, 2)), columns(divide_up(s.q, 2)), total(s.n * rows * columns) {
+  GLE_INLINE Groups(const WinogradShape& s, int64_t squares, int threads) {
     const int64_t for_cache = smaller(kGroup, kGroupFloats / (kEntries * s.c));
-    const int64_t for_threads = divide_up(total, 4 * threads);
+    const int64_t for_threads = divide_up(squares, 4 * threads);
     // Multiples of the tile kernel's pixels, and enough of them that the kernels are not read for a handful.
-    group = larger(24, smaller(for_cache, for_threads)) / 12 * 12;
-    groups = divide_up(total, group);
+    size = larger(24, smaller(for_cache, for_threads)) / 12 * 12;
+    count = divide_up(squares, size);
   }
 };
-
-struct Square {
-  int64_t image, row, column;  // of its first output
-};
-
-GLE_INLINE Square square(const Squares& squares, int64_t i) {
-  const int64_t in_image = i % (squares.rows * squares.columns);
-  return {i / (squares.rows * squares.columns), in_image / squares.columns * 2, in_image % squares.columns * 2};
-}
-
-// B^T d B of one square to v + e * step; `nothing` holds zeros for what lies outside of the image.
-GLE_INLINE void transform_input(const WinogradShape& s, const Square& at, const float* x, const float* nothing,
-                                float* v, int64_t step) {
-  const float* d[kEntries];
-  for (int64_t i = 0; i < 4; ++i) {
-    const int64_t row = at.row - s.pad_h + i;
-    for (int64_t j = 0; j < 4; ++j) {
-      const int64_t column = at.column - s.pad_w + j;
-      const bool inside = row >= 0 && row < s.h && column >= 0 && column < s.w;
-      d[i * 4 + j] = inside ? x + ((at.image * s.h + row) * s.w + column) * s.x_pitch : nothing;
-    }
-  }
-  for_vectors(s.c, [&](int64_t c, auto lanes) {
-    vf rows[4][4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const vf in[4] = {lanes.load(d[i * 4] + c), lanes.load(d[i * 4 + 1] + c), lanes.load(d[i * 4 + 2] + c),
-                        lanes.load(d[i * 4 + 3] + c)};
-      to_inputs(in, rows[i]);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const vf in[4] = {rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
-      vf out[4];
-      to_inputs(in, out);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        lanes.store(v + (i * 4 + j) * step + c, out[i]);
-      }
-    }
-  });
-}
 
 struct Result {
   const float* bias;
@@ -158,8 +107,8 @@ GLE_INLINE void transform_output(const WinogradShape& s, const Square& at, const
 }
 
 // Floats of one thread: transformed inputs, a block of products, zeros.
-GLE_INLINE int64_t of_thread(const WinogradShape& s, const Squares& squares) {
-  return divide_up(kEntries * squares.group * (s.c + kBlock) + s.c, 16) * 16;
+GLE_INLINE int64_t of_thread(const WinogradShape& s, const Groups& groups) {
+  return divide_up(kEntries * groups.size * (s.c + kBlock) + s.c, 16) * 16;
 }
 
 }  // namespace
@@ -212,20 +161,23 @@ void winograd_pack_turned(ThreadPool& pool, int64_t c, int64_t k, const float* w
   });
 }
 
-int64_t winograd_scratch_floats(const WinogradShape& s, int threads) { return threads * of_thread(s, {s, threads}); }
+int64_t winograd_scratch_floats(const WinogradShape& s, int threads) {
+  return threads * of_thread(s, {s, Squares(s).total, threads});
+}
 
 void winograd(ThreadPool& pool, const WinogradShape& s, const float* x, const float* packed, const float* bias,
               float slope, Accumulate mode, float* y, float* scratch) {
-  const Squares squares(s, pool.size());
+  const Squares squares(s);
+  const Groups groups(s, squares.total, pool.size());
   const ChannelBlocks blocks{s.k};
-  pool.parallel_for(squares.groups, [&](int64_t group, int thread) {
-    const int64_t begin = group * squares.group, count = smaller(squares.group, squares.total - begin);
-    float* inputs = scratch + thread * of_thread(s, squares);
-    float* products = inputs + kEntries * squares.group * s.c;
-    float* nothing = products + kEntries * squares.group * kBlock;
+  pool.parallel_for(groups.count, [&](int64_t group, int thread) {
+    const int64_t begin = group * groups.size, count = smaller(groups.size, squares.total - begin);
+    float* inputs = scratch + thread * of_thread(s, groups);
+    float* products = inputs + kEntries * groups.size * s.c;
+    float* nothing = products + kEntries * groups.size * kBlock;
     std::memset(nothing, 0, static_cast<size_t>(s.c) * sizeof(float));
     for (int64_t i = 0; i < count; ++i) {
-      transform_input(s, square(squares, begin + i), x, nothing, inputs + i * s.c, count * s.c);
+      transform_input(s, squares[begin + i], x, nothing, inputs + i * s.c, count * s.c, [](int64_t c) { return c; });
     }
     const float* from[kGroup];
     float* to[kGroup];
@@ -255,8 +207,7 @@ void winograd(ThreadPool& pool, const WinogradShape& s, const float* x, const fl
       }
       const Result result{bias ? bias + first : nullptr, slope, mode};
       for (int64_t i = 0; i < count; ++i) {
-        transform_output(s, square(squares, begin + i), products + i * width, count * width, one.channels, result,
-                         y + first);
+        transform_output(s, squares[begin + i], products + i * width, count * width, one.channels, result, y + first);
       }
     }
   });
