@@ -26,6 +26,9 @@ endif()
 if(GLE_ONEDNN)
   string(APPEND GLE_PRIVATE_LIBRARIES " -ldnnl -fopenmp")
 endif()
+# Found from where the file lies, so that `cmake --install --prefix` may put it anywhere.
+file(RELATIVE_PATH GLE_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" GLE_PREFIX_FROM_PC ${GLE_PREFIX_FROM_PC})
 configure_file(cmake/gle.pc.in gle.pc @ONLY)
 
 foreach(library gle_c gle_c_static)
