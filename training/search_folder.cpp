@@ -77,7 +77,8 @@ std::vector<Trial> SearchFolder::results() const {
     return trials;
   }
   try {
-    for (const Json& each : Json::parse(text).at("trials")) {
+    const Json json = Json::parse(text);
+    for (const Json& each : json.at("trials")) {
       Trial& trial = trials.emplace_back();
       trial.number = each.at("trial").get<int64_t>();
       trial.ended = each.at("ended").get<std::string>();

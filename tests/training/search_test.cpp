@@ -1,5 +1,6 @@
 #include "training/search.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -215,7 +216,8 @@ lambda = { uniform = [0.3, 1] }
                   {.threads = 1,
                    .stop = [&] { return stop_after >= 0 && steps >= stop_after; },
                    .on_step = [&](const StepReport&) { ++steps; }});
-    EXPECT_EQ(search.run(), search.trials().size() == static_cast<size_t>(space_.trials));
+    const bool complete = search.run();
+    EXPECT_EQ(complete, search.trials().size() == static_cast<size_t>(space_.trials));
     return search.trials().size();
   }
 
@@ -263,6 +265,7 @@ phase1.learning_rate = { choice = [1000] }
 )");
   base_.phase1.steps = 60;
   base_.phase1.optimiser = "sgd";
+  base_.phase2.reload_best_at_drop = false;
   base_.evaluation.every = 0;
   EXPECT_EQ(search("run", -1, RunFolder::Begin::fresh), 2U);
   const SearchFolder folder(folder_.path("run"), RunFolder::Begin::resume);
@@ -306,11 +309,18 @@ TEST_F(SmallSearch, InferenceSettingsAreSearchedAndTheSearchGoesOn) {
   EXPECT_EQ(whole[0].ended, "none");
   EXPECT_TRUE(whole[0].settings.empty());
   EXPECT_EQ(whole[1].ended, "published");
-  EXPECT_EQ(whole[1].settings[0], (std::pair<std::string, ConfigValue>("max_share", 0.5)));
+  const auto value = [&](size_t trial, const std::string& name) {
+    const Settings& settings = whole[trial].settings;
+    return std::ranges::find(settings, name, &Settings::value_type::first)->second;
+  };
+  EXPECT_EQ(value(1, "max_share"), ConfigValue(0.5));
+  EXPECT_EQ(value(1, "flip"), ConfigValue(true));
   // Two trials share their embeddings and differ in the re-ranking.
-  EXPECT_TRUE(std::equal(whole[2].settings.begin(), whole[2].settings.begin() + 4, whole[3].settings.begin()));
-  EXPECT_NE(whole[2].settings, whole[3].settings);
-  EXPECT_NE(whole[3].settings[0], whole[4].settings[0]);
+  for (const char* name : {"max_share", "beta", "slope"}) {
+    EXPECT_EQ(value(2, name), value(3, name));
+    EXPECT_NE(value(3, name), value(4, name));
+  }
+  EXPECT_NE(value(2, "lambda"), value(3, "lambda"));
   while (infer("parts", 1).size() < 7) {
   }
   EXPECT_EQ(text_of(folder_.path("parts") / "results.json"), text_of(folder_.path("whole") / "results.json"));
