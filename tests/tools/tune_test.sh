@@ -77,7 +77,7 @@ done
 grep -qF "Recall@1 against phase2.learning_rate" whole/report.html
 [ "$(find whole -name best.gle | wc -l)" -eq 1 ]
 expect 2 "there is a search already" "${tiny[@]}" --out whole
-expect 0 "best" "$tools/gle-train" --config whole/best.toml --out best --threads 1
+expect 0 "best" "$tools/gle-train" --config whole/best.toml --seed 2 --out best --threads 1
 
 # Killed in the first trial, asked to stop in a later one, gone on with: the same to the byte.
 "${tiny[@]}" --out parts --quiet >parts.out 2>&1 &
