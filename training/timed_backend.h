@@ -101,8 +101,8 @@ class TimedBackend final : public Backend {
     run("group_loss_backward", &Backend::group_loss_backward, embeddings, given, batch, options, weight, saved, dloss,
         dembeddings, dgiven, dlogits);
   }
-  void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) override {
-    run("group_loss_iterate", &Backend::group_loss_iterate, saved, step, x);
+  void group_loss_iterate(const GroupColumns& batch, const GroupSaved& saved, int step, const Tensor& x) override {
+    run("group_loss_iterate", &Backend::group_loss_iterate, batch, saved, step, x);
   }
   void pair_loss(const Tensor& s, const Tensor& row_labels, const Tensor& column_labels, Pairs pairs,
                  const PairLossOptions& options, const Tensor& loss, const Tensor& ds) override {
