@@ -9,7 +9,7 @@
 namespace gle::data {
 
 // Which choices a stream of random numbers is for; streams of different purposes never meet.
-enum class Purpose : uint32_t { transform = 1, order = 2, held_out = 3 };
+enum class Purpose : uint32_t { transform = 1, order = 2, held_out = 3, sample = 4, search = 5 };
 
 // The random numbers of one thing: a function of what it is made from, and of how many were drawn before. Nothing else
 // has a say, so threads and timing do not.

@@ -7,7 +7,6 @@
 #include "engine/error.h"
 #include "models/files/npy.h"
 #include "retrieval/embedding_folder.h"
-#include "tools/cli/interrupt.h"
 #include "tools/cli/progress.h"
 
 namespace gle::tools {

@@ -10,9 +10,9 @@
 #include "retrieval/strategies.h"
 #include "tools/cli/dataset.h"
 #include "tools/cli/device.h"
-#include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/stop_signals.h"
 
 namespace gle::tools {
 
@@ -112,7 +112,7 @@ int run(const Arguments& arguments) {
                  static_cast<long long>(writer.rows()), items.size());
   }
 
-  watch_interrupts();
+  watch_stop_signals();
   Progress progress("embedding", std::ssize(items), arguments.verbosity, "img", writer.rows());
   using Clock = std::chrono::steady_clock;
   auto saved = Clock::now();
@@ -123,7 +123,7 @@ int run(const Arguments& arguments) {
       writer.save();
       saved = Clock::now();
     }
-    return !interrupted();
+    return !stop_signalled();
   };
   const bool all = embed(*backend, embedders, data, items, arguments.data.embed_options(), take, first_batch);
   progress.finish();

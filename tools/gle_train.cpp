@@ -1,25 +1,22 @@
 // Trains a network as a config says, in a folder of its own.
-#include <sys/utsname.h>
-
-#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "data/decode.h"
 #include "engine/error.h"
-#include "tools/cli/command.h"
 #include "tools/cli/config_file.h"
 #include "tools/cli/device.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/stop_signals.h"
+#include "tools/step_profile.h"
+#include "tools/training_options.h"
+#include "tools/training_screen.h"
 #include "training/dry_run.h"
 #include "training/epochs.h"
 #include "training/recipe.h"
-#include "training/stop_signals.h"
 #include "training/trainer.h"
 
 namespace gle::tools {
@@ -29,10 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Arguments {
-  std::string config;
-  std::vector<std::string> settings;
-  std::optional<std::string> data, weights;
-  std::optional<int64_t> seed, workers;
+  ConfigArguments config;
   std::string out;
   std::string resume;
   std::string verify;
@@ -40,25 +34,14 @@ struct Arguments {
   bool print_config = false;
   bool print_config_reference = false;
   bool dry_run = false;
+  bool profile = false;
   DeviceOptions device;
   Verbosity verbosity;
   std::string command;
 };
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("--config", a.config, "TOML file; tools/configs has some")->option_text("FILE");
-  std::vector<std::string> settings;
-  for (const ConfigKey& key : config_keys()) {
-    settings.push_back(key.name + "=");
-  }
-  app.add_option("--set", a.settings, "a key of the config, again for another")
-      ->option_text("KEY=VALUE")
-      ->take_all()
-      ->check(suggested(settings));
-  app.add_option("--data", a.data, "data set: the key data.path")->option_text("PATH");
-  app.add_option("--weights", a.weights, "weights to begin with: network.weights")->option_text("FILE");
-  app.add_option("--seed", a.seed, "run.seed")->option_text("N");
-  app.add_option("--workers", a.workers, "data.workers")->option_text("N");
+  add_config_options(app, a.config);
   app.add_option("--out", a.out, "folder of the run; default: runs/<data set>-<number>")->option_text("DIR");
   app.add_option("--resume", a.resume, "auto: from the newest whole checkpoint of --out, or the beginning; or a file")
       ->option_text("auto|FILE");
@@ -67,6 +50,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--print-config-reference", a.print_config_reference,
                "print all keys as docs/configuration.md, and end");
   app.add_flag("--dry-run", a.dry_run, "check data, memory and speed, and end");
+  app.add_flag("--profile", a.profile, "tell at the end where the time of the steps went; for CPUs");
   app.add_option("--verify", a.verify, "check every byte of a checkpoint, and end")->option_text("FILE");
   add_device_options(app, a.device);
   add_verbosity_options(app, a.verbosity);
@@ -79,45 +63,17 @@ TrainingConfig resolve(const Arguments& a, const Checkpoint* before) {
     read_config(config, before->config(), before->path().string());
   }
   const TrainingConfig of_run = config;
-  if (!a.config.empty()) {
+  if (!a.config.config.empty()) {
     if (before) {
       config = {};
     }
-    read_config_file(config, a.config);
+    read_config_file(config, a.config.config);
   }
-  read_config_environment(config);
-  read_config_settings(config, a.settings);
-  const auto flag = [&](const auto& value, const char* key) {
-    if (value) {
-      set_value(config, config_key(key), *value, "the command line");
-    }
-  };
-  flag(a.data, "data.path");
-  flag(a.weights, "network.weights");
-  flag(a.seed, "run.seed");
-  flag(a.workers, "data.workers");
+  override_config(config, a.config);
   if (before) {
     require_resumable(config, of_run);
   }
   return config;
-}
-
-std::string environment_text(const TrainingConfig& config, const Backend& backend) {
-  utsname system{};
-  ::uname(&system);
-  std::string cpu = "unknown";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = line.substr(line.find(':') + 2);
-      break;
-    }
-  }
-  return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"compiler\": " + json_text(__VERSION__) +
-         ",\n  \"backend\": " + json_text(backend.description()) +
-         ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
-         ",\n  \"system\": " + json_text(std::string(system.sysname) + " " + system.release) +
-         ",\n  \"cpu\": " + json_text(cpu) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
 }
 
 int verify(const std::string& path) {
@@ -131,62 +87,6 @@ int verify(const std::string& path) {
   }
   return 0;
 }
-
-class Screen {
- public:
-  explicit Screen(const Verbosity& verbosity) : verbosity_(verbosity) {}
-
-  void begin(int64_t step) { began_at_ = step; }
-  void step(const StepReport& report) {
-    if (!bar_ || phase_ != report.position.phase) {
-      bar_.emplace("phase " + std::to_string(report.position.phase + 1), report.total_steps, verbosity_, "step",
-                   std::max(began_at_, report.position.step - 1));
-      phase_ = report.position.phase;
-      start_ = std::chrono::steady_clock::now();
-      images_ = 0;
-    }
-    images_ += report.images;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    char note[160];
-    const bool terms = report.result.group != 0 || report.result.cross_entropy != 0;
-    int length = std::snprintf(note, sizeof note, "epoch %ld, loss %.3f", static_cast<long>(report.position.epoch),
-                               report.result.loss);
-    if (terms) {
-      length += std::snprintf(note + length, sizeof note - static_cast<size_t>(length), " (group %.3f, ce %.3f)",
-                              report.result.group, report.result.cross_entropy);
-    }
-    std::snprintf(note + length, sizeof note - static_cast<size_t>(length), ", %.0f images/s",
-                  seconds > 0 ? static_cast<double>(images_) / seconds : 0);
-    bar_->update(report.position.step, note);
-  }
-  void evaluation(const EvaluationReport& report) {
-    if (!verbosity_.quiet) {
-      std::fprintf(stderr, "\nepoch %ld, step %ld: %s%s\n", static_cast<long>(report.position.epoch),
-                   static_cast<long>(report.position.step), text_of(report.metrics).c_str(),
-                   report.best ? ", the best so far" : "");
-    }
-  }
-  void finish() { bar_.reset(); }
-
-  static std::string text_of(const RankingMetrics& metrics) {
-    std::string text;
-    char number[48];
-    for (size_t i = 0; i < metrics.ks.size(); ++i) {
-      std::snprintf(number, sizeof number, "R@%ld %.1f  ", static_cast<long>(metrics.ks[i]), metrics.recall[i] * 100);
-      text += number;
-    }
-    std::snprintf(number, sizeof number, "mAP %.1f", metrics.map * 100);
-    return text + number;
-  }
-
- private:
-  const Verbosity& verbosity_;
-  std::optional<Progress> bar_;
-  std::chrono::steady_clock::time_point start_;
-  int64_t images_ = 0;
-  int64_t phase_ = -1;
-  int64_t began_at_ = 0;
-};
 
 // `began`: the step that it resumed from. A run that was complete keeps its summary.
 void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, double seconds) {
@@ -206,7 +106,7 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, d
   std::printf("run        %s\nsteps      %ld in %ld epochs, %s\n", folder.path().c_str(), static_cast<long>(at.step),
               static_cast<long>(at.epoch), clock_text(seconds).c_str());
   if (outcome.last) {
-    std::printf("last       %s\n", Screen::text_of(*outcome.last).c_str());
+    std::printf("last       %s\n", text_of(*outcome.last).c_str());
   }
   if (at.best_step >= 0) {
     std::printf("best       %.1f at step %ld: %s\n", at.best * 100, static_cast<long>(at.best_step),
@@ -234,7 +134,12 @@ int train(const Arguments& a) {
   const TrainingConfig config = resolve(a, before.get());
   check(config);
   const auto data = training_data(config);
-  const auto backend = make_backend(a.device);
+  const auto real_backend = make_backend(a.device);
+  std::optional<TimedBackend> timed;
+  if (a.profile) {
+    timed.emplace(*real_backend);
+  }
+  Backend& backend = timed ? *timed : *real_backend;
   if (!folder) {
     path = path.empty() ? next_run_folder("runs", data->name) : path;
     folder.emplace(path, a.force ? RunFolder::Begin::replace : RunFolder::Begin::fresh);
@@ -244,15 +149,26 @@ int train(const Arguments& a) {
   }
   folder->write_text("config.toml", toml_of(config, Comments::none));
   folder->write_text("command.txt", a.command + "\n");
-  folder->write_text("env.json", environment_text(config, *backend));
+  folder->write_text("env.json", environment_text(config, backend));
 
   watch_stop_signals();
-  Screen screen(a.verbosity);
-  Trainer trainer(*backend, config, data, *folder,
+  watch_checkpoint_signal();
+  TrainingScreen screen(a.verbosity);
+  std::optional<StepProfile> profile;
+  if (timed) {
+    profile.emplace(*timed, config);
+  }
+  Trainer trainer(backend, config, data, *folder,
                   {.threads = a.device.threads,
                    .stop = stop_signalled,
                    .checkpoint = take_checkpoint_signal,
-                   .on_step = [&](const StepReport& report) { screen.step(report); },
+                   .on_step =
+                       [&](const StepReport& report) {
+                         screen.step(report);
+                         if (profile) {
+                           profile->step(report);
+                         }
+                       },
                    .on_evaluation = [&](const EvaluationReport& report) { screen.evaluation(report); },
                    .warn = warn});
   if (before) {
@@ -265,12 +181,14 @@ int train(const Arguments& a) {
   const Outcome outcome = trainer.run();
   screen.finish();
   if (outcome.stopped) {
-    constexpr int kStopped = 75;
     std::fprintf(stderr, "gle-train: stopped at step %ld; --resume auto --out %s goes on\n",
                  static_cast<long>(outcome.position.step), folder->path().c_str());
-    return kStopped;
+    return kStoppedBySignal;
   }
   summarise(*folder, outcome, began, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (profile) {
+    profile->print();
+  }
   return 0;
 }
 

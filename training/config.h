@@ -117,6 +117,7 @@ struct EvaluationConfig {
   std::vector<double> ks = {1, 2, 4, 8};
   int64_t patience = 0;
   int64_t batch = 64;
+  int64_t train_images = 256;
   double average = 0;
 };
 

@@ -226,6 +226,8 @@ void add_evaluation(Table& table) {
   evaluation.number("patience", &EvaluationConfig::patience, {0, kCount},
                     "Evaluations without a better one that end the phase; 0: any");
   evaluation.number("batch", &EvaluationConfig::batch, {1, 1e6}, "Pictures at a time in evaluations");
+  evaluation.number("train_images", &EvaluationConfig::train_images, {0, kCount},
+                    "Training pictures, whole classes, to evaluate on as well, for comparison; 0: none");
   evaluation.number("average", &EvaluationConfig::average, {0, 0.999999},
                     "Share that a moving average of the weights keeps each step; evaluated and kept as the best "
                     "instead of the weights; 0: none");

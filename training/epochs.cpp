@@ -36,20 +36,6 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
   return std::make_shared<const data::Dataset>(std::move(data));
 }
 
-InputDescription input_description(const TrainingConfig& config) {
-  const data::TransformOptions test = test_transform(config);
-  const bool cropped = config.input.resize_to > 0;
-  const bool short_side = config.input.resize == "short_side";
-  return {.height = static_cast<int>(config.input.height),
-          .width = static_cast<int>(config.input.width),
-          .short_side = cropped && short_side ? static_cast<int>(config.input.resize_to) : 0,
-          .square = cropped && !short_side ? static_cast<int>(config.input.resize_to) : 0,
-          .bgr = test.colours.order == data::ColourOrder::bgr,
-          .scale = test.colours.scale,
-          .mean = test.colours.mean,
-          .deviation = test.colours.deviation};
-}
-
 EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) {
   EvaluationOptions options{.transform = test_transform(config),
                             .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "data/loader.h"
-#include "models/model_file.h"
 #include "training/config.h"
 #include "training/evaluation.h"
 
@@ -18,7 +17,6 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
 data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
                                    const std::filesystem::path& bad_images = {});
 EvaluationOptions evaluation_options(const TrainingConfig& config, int threads);
-InputDescription input_description(const TrainingConfig& config);
 
 data::ClassBatch class_batch(const PhaseConfig& phase);
 // The batches of an epoch; for the hard-class sampler those of plain classes, until distances are known.

@@ -1,10 +1,31 @@
 #include "training/evaluation.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "data/random.h"
 #include "retrieval/distances.h"
 #include "retrieval/embed.h"
 #include "retrieval/evaluate.h"
 
 namespace gle {
+
+std::vector<uint32_t> training_sample(const data::ClassMembers& members, int64_t images, uint64_t seed) {
+  std::vector<size_t> classes(members.of_class.size());
+  std::iota(classes.begin(), classes.end(), size_t{0});
+  data::Random random(seed, 0, data::Purpose::sample);
+  random.shuffle(classes);
+  std::vector<uint32_t> items;
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const std::vector<uint32_t>& more = members.of_class[classes[i]];
+    if (i >= 2 && std::ssize(items) + std::ssize(more) > images) {
+      break;
+    }
+    items.insert(items.end(), more.begin(), more.end());
+  }
+  std::sort(items.begin(), items.end());
+  return items;
+}
 
 Evaluator::Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data, const EvaluationOptions& options)
     : backend_(backend), data_(std::move(data)), options_(options), pool_(options.threads) {}
@@ -31,9 +52,12 @@ std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const 
 }
 
 std::optional<RankingMetrics> Evaluator::run(Network& network, const Stop& stop) {
-  const std::vector<uint32_t> queries = data_->query_items();
-  const std::vector<uint32_t> gallery = data_->gallery_items();
-  const bool same = queries == gallery;
+  return rank(network, data_->query_items(), data_->gallery_items(), stop);
+}
+
+std::optional<RankingMetrics> Evaluator::rank(Network& network, std::span<const uint32_t> queries,
+                                              std::span<const uint32_t> gallery, const Stop& stop) {
+  const bool same = std::ranges::equal(queries, gallery);
   const auto gallery_rows = embed(network, gallery, stop);
   const auto query_rows = same || !gallery_rows ? gallery_rows : embed(network, queries, stop);
   if (!query_rows) {

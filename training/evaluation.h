@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "data/sampler.h"
 #include "engine/thread_pool.h"
 #include "models/network.h"
 #include "retrieval/ranking.h"
@@ -27,6 +28,9 @@ struct EmbeddedItems {
   int64_t dimensions = 0;
 };
 
+// Training images of classes that the seed chooses, as many classes as have at most `images` between them (but two).
+std::vector<uint32_t> training_sample(const data::ClassMembers& members, int64_t images, uint64_t seed);
+
 // Ranks a data set's queries against its gallery by the embeddings of a network.
 class Evaluator {
  public:
@@ -36,6 +40,8 @@ class Evaluator {
   using Stop = std::function<bool()>;
   // Nothing if `stop` said so.
   std::optional<RankingMetrics> run(Network& network, const Stop& stop);
+  std::optional<RankingMetrics> rank(Network& network, std::span<const uint32_t> queries,
+                                     std::span<const uint32_t> gallery, const Stop& stop);
   std::optional<EmbeddedItems> embed(Network& network, std::span<const uint32_t> items, const Stop& stop);
 
  private:

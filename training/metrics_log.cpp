@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -21,17 +22,37 @@ namespace {
 constexpr std::string_view kStep = "{\"step\":";
 constexpr std::string_view kEvaluation = "\"kind\":\"evaluation\"";
 
+// The number that follows `name` in a line.
+template <class Number>
+std::optional<Number> number_after(std::string_view line, std::string_view name) {
+  const size_t found = line.find(name);
+  Number number = 0;
+  if (found == line.npos || !line.ends_with('}') ||
+      std::from_chars(line.data() + found + name.size(), line.data() + line.size(), number).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+bool is_evaluation(std::string_view line) { return line.find(kEvaluation) != line.npos; }
+
 bool stays(std::string_view line, int64_t step, bool evaluated) {
-  int64_t at = 0;
-  if (!line.starts_with(kStep) || !line.ends_with('}')) {
-    return false;
+  const auto at = number_after<int64_t>(line, kStep);
+  return at && line.starts_with(kStep) && (*at < step || (*at == step && (evaluated || !is_evaluation(line))));
+}
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Calls take(line) for every line that has an end.
+template <class Take>
+void for_each_line(std::string_view text, const Take& take) {
+  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    take(text.substr(0, end));
+    text.remove_prefix(end + 1);
   }
-  const auto [end, problem] = std::from_chars(line.data() + kStep.size(), line.data() + line.size(), at);
-  if (problem != std::errc()) {
-    return false;
-  }
-  const bool evaluation = line.find(kEvaluation) != line.npos;
-  return at < step || (at == step && (evaluated || !evaluation));
 }
 
 }  // namespace
@@ -64,21 +85,13 @@ std::string json_text(const std::string& text) {
 }
 
 MetricsLog::MetricsLog(std::filesystem::path path, int64_t step, bool evaluated) : path_(std::move(path)) {
-  std::string before;
+  const std::string before = contents(path_);
   std::string kept;
-  {
-    std::ifstream file(path_, std::ios::binary);
-    before.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  std::string_view left = before;
-  while (!left.empty()) {
-    const size_t end = left.find('\n');
-    const std::string_view line = left.substr(0, end);
-    if (end != left.npos && stays(line, step, evaluated)) {
+  for_each_line(before, [&](std::string_view line) {
+    if (stays(line, step, evaluated)) {
       kept.append(line).push_back('\n');
     }
-    left.remove_prefix(end == left.npos ? left.size() : end + 1);
-  }
+  });
   if (kept != before) {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(kept.data(), kept.size()));
     write_atomically(path_, {&bytes, 1});
@@ -112,6 +125,20 @@ void MetricsLog::sync() {
   if (::fdatasync(descriptor_) != 0) {
     fail(ErrorCode::io, path_.string(), ": syncing failed: ", std::strerror(errno));
   }
+}
+
+std::vector<LoggedValue> logged_evaluations(const std::filesystem::path& path, const std::string& metric) {
+  std::vector<LoggedValue> values;
+  const std::string text = contents(path);
+  const std::string name = json_text(metric) + ":";
+  for_each_line(text, [&](std::string_view line) {
+    const auto step = number_after<int64_t>(line, kStep);
+    const auto value = number_after<double>(line, name);
+    if (step && value && is_evaluation(line)) {
+      values.push_back({*step, *value});
+    }
+  });
+  return values;
 }
 
 }  // namespace gle

@@ -31,6 +31,15 @@ class MetricsLog {
   int descriptor_;
 };
 
+// A metric at each evaluation that a metrics.jsonl tells of, in its order; none if there is no file.
+struct LoggedValue {
+  int64_t step = 0;
+  double value = 0;
+
+  bool operator==(const LoggedValue&) const = default;
+};
+std::vector<LoggedValue> logged_evaluations(const std::filesystem::path& path, const std::string& metric);
+
 // A number as JSON has it, the shortest that reads back as the same; null if it is not finite.
 std::string json_number(double value);
 // A text as JSON has it, and TOML too.

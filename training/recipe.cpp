@@ -3,54 +3,43 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "retrieval/input.h"
 
 namespace gle {
 
 namespace {
 
-data::Colours colours_of(const TrainingConfig& config) {
-  constexpr data::Colours kCentred{data::ColourOrder::rgb, 1.0F / 128, {1, 1, 1}, {1, 1, 1}};
+// The colours' keys name what a network was published with.
+std::string colours_like(const TrainingConfig& config) {
   const std::string& name = config.input.colours;
-  const std::string& network = config.network.name;
-  if (name == "bgr255" || (name == "auto" && network == "bn_inception")) {
-    return data::kBnInceptionColours;
-  }
-  if (name == "centred" || (name == "auto" && network == "inception_v3_2015")) {
-    return kCentred;
-  }
-  return data::kImageNetColours;
+  return name == "bgr255"     ? "bn_inception"
+         : name == "centred"  ? "inception_v3_2015"
+         : name == "imagenet" ? "densenet121"
+                              : config.network.name;
 }
 
 data::Size input_size(const TrainingConfig& config) {
   return {static_cast<int>(config.input.width), static_cast<int>(config.input.height)};
 }
 
-void set_geometry(const InputConfig& input, data::TransformOptions& options) {
-  const auto side = static_cast<int>(input.resize_to);
-  if (input.resize == "short_side") {
-    require(side > 0, "input", "resize = \"short_side\" needs resize_to");
-    options.geometry = data::Geometry::resize_short_side;
-    options.short_side = side;
-  } else {
-    options.geometry = data::Geometry::resize;
-    options.size =
-        side > 0 ? data::Size{side, side} : data::Size{static_cast<int>(input.width), static_cast<int>(input.height)};
-  }
-  require(side == 0 || (side >= input.width && side >= input.height), "input", "resize_to is ", side,
-          ", smaller than the input of ", input.height, " x ", input.width);
-}
-
 }  // namespace
 
+InputDescription input_description(const TrainingConfig& config) {
+  const auto side = static_cast<int>(config.input.resize_to);
+  const bool short_side = config.input.resize == "short_side";
+  require(!short_side || side > 0, "input", "resize = \"short_side\" needs resize_to");
+  require(side == 0 || (side >= config.input.width && side >= config.input.height), "input", "resize_to is ", side,
+          ", smaller than the input of ", config.input.height, " x ", config.input.width);
+  InputDescription input = published_input(colours_like(config));
+  input.height = static_cast<int>(config.input.height);
+  input.width = static_cast<int>(config.input.width);
+  input.short_side = short_side ? side : 0;
+  input.square = short_side ? 0 : side;
+  return input;
+}
+
 data::TransformOptions test_transform(const TrainingConfig& config) {
-  data::TransformOptions options;
-  set_geometry(config.input, options);
-  options.colours = colours_of(config);
-  if (config.input.resize_to > 0) {
-    options.crop = data::Crop::centre;
-    options.crop_size = input_size(config);
-  }
-  return options;
+  return inference_transform(input_description(config));
 }
 
 data::TransformOptions train_transform(const TrainingConfig& config, const PhaseConfig& phase) {

@@ -2,6 +2,7 @@
 
 #include "data/transform.h"
 #include "losses/registry.h"
+#include "models/model_file.h"
 #include "models/network.h"
 #include "training/config.h"
 #include "training/optimiser.h"
@@ -10,6 +11,7 @@
 namespace gle {
 
 // What a config means to the parts of the engine. All throw ErrorCode::usage for keys that contradict each other.
+InputDescription input_description(const TrainingConfig& config);
 data::TransformOptions test_transform(const TrainingConfig& config);
 data::TransformOptions train_transform(const TrainingConfig& config, const PhaseConfig& phase);
 NetworkOptions network_options(const TrainingConfig& config, int64_t classes);

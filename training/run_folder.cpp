@@ -1,12 +1,5 @@
 #include "training/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <span>
 
 #include "engine/error.h"
@@ -20,36 +13,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_io(const fs::path& path, const std::string& doing, const std::string& reason) {
   fail(ErrorCode::io, path.string(), ": ", doing, " failed: ", reason);
-}
-
-void make_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem || !fs::is_directory(path)) {
-    fail_io(path, "making the folder", problem ? problem.message() : "there is a file of that name");
-  }
-}
-
-// Takes the lock, or says who has it. Kept until the descriptor is closed, also by a crash.
-int lock_of(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (descriptor == -1) {
-    fail_io(path, "creating", std::strerror(errno));
-  }
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    std::string holder;
-    std::ifstream(path) >> holder;
-    ::close(descriptor);
-    fail(ErrorCode::io, path.parent_path().string(), ": the run is in use by process ", holder,
-         "; wait for it, or stop it");
-  }
-  const std::string process = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(descriptor, 0) != 0 || ::write(descriptor, process.data(), process.size()) < 0) {
-    const int reason = errno;
-    ::close(descriptor);
-    fail_io(path, "writing", std::strerror(reason));
-  }
-  return descriptor;
 }
 
 // `to` becomes another name of `from`, at once; a copy where the disk knows no links.
@@ -94,27 +57,21 @@ void remove_run(const fs::path& path) {
 
 }  // namespace
 
-RunFolder::RunFolder(fs::path path, Begin begin) : path_(std::move(path)), lock_(-1) {
-  if (begin == Begin::fresh && is_run(path_)) {
-    fail(ErrorCode::usage, path_.string(),
+fs::path RunFolder::prepared(fs::path path, Begin begin) {
+  if (begin == Begin::fresh && is_run(path)) {
+    fail(ErrorCode::usage, path.string(),
          ": there is a run already; --resume auto goes on with it, --force begins "
          "anew in its place");
   }
-  make_folder(path_);
-  lock_ = lock_of(path_ / ".lock");
-  try {
-    if (begin == Begin::replace) {
-      remove_run(path_);
-    }
-    make_folder(checkpoints());
-  } catch (...) {
-    ::close(lock_);
-    throw;
-  }
+  return path;
 }
 
-// The file stays: to remove it would let two others lock two files of one name.
-RunFolder::~RunFolder() { ::close(lock_); }
+RunFolder::RunFolder(fs::path path, Begin begin) : path_(prepared(std::move(path), begin)), lock_(path_) {
+  if (begin == Begin::replace) {
+    remove_run(path_);
+  }
+  make_folder(checkpoints());
+}
 
 void RunFolder::write_text(const std::string& name, const std::string& text) const {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text.data(), text.size()));

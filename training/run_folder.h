@@ -6,6 +6,7 @@
 #include <string>
 
 #include "training/checkpoint.h"
+#include "training/folder_lock.h"
 
 namespace gle {
 
@@ -18,9 +19,6 @@ class RunFolder {
   // fresh: throws ErrorCode::usage if a run is there already; replace: its files are removed; resume: they stay.
   // ErrorCode::io if it cannot be made, or another process holds it.
   RunFolder(std::filesystem::path path, Begin begin);
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
@@ -42,8 +40,10 @@ class RunFolder {
   void mend_best(const Position& position) const;
 
  private:
+  static std::filesystem::path prepared(std::filesystem::path path, Begin begin);
+
   std::filesystem::path path_;
-  int lock_;
+  FolderLock lock_;
 };
 
 // The folder that a run without a name gets: runs/<data set>-<number>.

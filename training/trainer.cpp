@@ -1,6 +1,7 @@
 #include "training/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -29,6 +30,9 @@ Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr
       learner_(backend, config_, data_->train_classes),
       evaluator_(backend, data_, evaluation_options(config_, options.threads)) {
   check(config_);
+  if (config_.evaluation.train_images > 0) {
+    train_sample_ = training_sample(members_, config_.evaluation.train_images, static_cast<uint64_t>(config_.run.seed));
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -158,12 +162,14 @@ bool Trainer::run_epoch(const Phase& phase) {
 }
 
 bool Trainer::take_batches(const Phase& phase, Batches& batches) {
+  const auto start = std::chrono::steady_clock::now();
   batches.resize(static_cast<size_t>(phase.config.accumulate));
   for (data::Batch& batch : batches) {
     if (!loader_->next(batch)) {
       return false;
     }
   }
+  loading_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return true;
 }
 
@@ -186,6 +192,7 @@ void Trainer::one_step(const Phase& phase, const Batches& batches) {
   at.batch_of_epoch += static_cast<int64_t>(batches.size());
   at.batches += static_cast<int64_t>(batches.size());
   report.position = at;
+  report.loading_seconds = loading_seconds_;
   report.total_steps = at.step - at.step_of_phase + phase.steps;
   log_step(phase, report);
 }
@@ -295,14 +302,18 @@ bool Trainer::evaluate(const Phase& phase) {
   Position& at = state_.position;
   const auto stop = [this] { return stop_requested(); };
   std::optional<RankingMetrics> metrics;
+  std::optional<RankingMetrics> on_training;
   {
     const AveragedWeights averaged(learner_.optimiser());
     if (config_.network.batch_norm == "reestimated" && !reestimate(phase)) {
       return false;
     }
     metrics = evaluator_.run(learner_.network(), stop);
+    if (metrics && !train_sample_.empty()) {
+      on_training = evaluator_.rank(learner_.network(), train_sample_, train_sample_, stop);
+    }
   }
-  if (!metrics) {
+  if (!metrics || (!on_training && !train_sample_.empty())) {
     return false;
   }
   at.evaluation_due = false;
@@ -319,6 +330,10 @@ bool Trainer::evaluate(const Phase& phase) {
   }
   numbers.emplace_back("mAP", metrics->map);
   numbers.emplace_back("mAP@R", metrics->map_at_r);
+  if (on_training) {
+    numbers.emplace_back("train R@1", on_training->recall[0]);
+    numbers.emplace_back("train mAP", on_training->map);
+  }
   log_->add(at.step, LogKind::evaluation, numbers);
   events_->add(at.step, numbers);
   last_ = metrics;

@@ -23,6 +23,7 @@ struct StepReport {
   int64_t total_steps = 0;  // of the run, as far as is known
   int64_t images = 0;       // of this step
   float learning_rate = 0;
+  double loading_seconds = 0;  // that it waited for its batches
   StepResult result;
 };
 
@@ -95,11 +96,13 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;  // of the phase; what the learner still holds after an error is its memory
   Learner learner_;
   Evaluator evaluator_;
+  std::vector<uint32_t> train_sample_;  // evaluated for comparison
   RunState state_;
   bool resumed_ = false;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventFile> events_;
   std::optional<RankingMetrics> last_;
+  double loading_seconds_ = 0;  // of the step under way
 };
 
 }  // namespace gle

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "engine/error.h"
 #include "tests/expect_error.h"
 #include "tools/cli/device.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/stop_signals.h"
 
 namespace gle::tools::test {
 namespace {
@@ -83,6 +86,27 @@ TEST(Progress, TellsTheEndInAPlainLine) {
   EXPECT_EQ(text.find("silent"), std::string::npos) << text;
   EXPECT_EQ(clock_text(83), "01:23");
   EXPECT_EQ(clock_text(4000), "1:06:40");
+}
+
+TEST(StopSignals, TheFirstIsNotedAndTheSecondEndsTheProcess) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto raise_twice = [&] {
+      watch_stop_signals();
+      std::raise(signal);
+      if (stop_signalled()) {
+        std::raise(signal);
+      }
+    };
+    EXPECT_EXIT(raise_twice(), testing::ExitedWithCode(128 + signal), "");
+  }
+}
+
+TEST(StopSignals, ACheckpointIsAskedForOnce) {
+  watch_checkpoint_signal();
+  EXPECT_FALSE(take_checkpoint_signal());
+  std::raise(SIGUSR1);
+  EXPECT_TRUE(take_checkpoint_signal());
+  EXPECT_FALSE(take_checkpoint_signal());
 }
 
 }  // namespace

@@ -314,6 +314,31 @@ TEST(Chart, LeavesOutWhatIsNotFiniteAndThinsWhatIsLong) {
   EXPECT_EQ(html.find("inf"), html.npos);
 }
 
+TEST(Chart, DrawsByPowersOfTen) {
+  const std::string html = line_chart({.title = "t", .x_label = "x", .log_x = true},
+                                      {{.name = "n", .points = {{1e-4, 1}, {1e-2, 2}, {1, 3}}, .marks = true}})
+                               .html();
+  EXPECT_NE(html.find(" data-log"), html.npos) << html;
+  EXPECT_NE(html.find("data-range=\"-4 0 "), html.npos) << html;
+  EXPECT_NE(html.find(">1e-03</text>"), html.npos) << html;
+}
+
+TEST(Sweep, TheTrialsOfASearchStandInstead) {
+  Report report;
+  report.runs.push_back({.name = "run", .path = ""});
+  report.sweep = Sweep{.metric = "mAP", .rows = {{"none", {}, 0.25}}};
+  for (int i = 0; i < 3; ++i) {
+    report.sweep->rows.push_back({"trial " + std::to_string(i),
+                                  {{"slope", ConfigValue(0.25 * i)}, {"flip", ConfigValue(i == 1)}},
+                                  0.5 + 0.125 * i});
+  }
+  const std::string html = html_of(report);
+  EXPECT_NE(html.find("mAP against slope, %"), html.npos);
+  EXPECT_EQ(html.find("against flip"), html.npos);
+  EXPECT_LT(html.find("<bdi>trial 2</bdi>"), html.find("<bdi>trial 0</bdi>"));
+  EXPECT_NE(html.find("<bdi>none</bdi></th><td></td><td></td><td class=number>25"), html.npos);
+}
+
 TEST(Run, ReadsWhatMakesSenseAndSaysWhatDoesNot) {
   report::Run run;
   read_metrics(

@@ -37,6 +37,7 @@ expect 0 "learning_rate = 0.5" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --p
 expect 0 "learning_rate = 0.25" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --set phase2.learning_rate=0.25 --print-config
 expect 0 "seed = 9" "${tiny[@]}" --set run.seed=8 --seed 9 --print-config
 expect 0 "planned" "${tiny[@]}" --dry-run
+expect 0 "everything else" "${tiny[@]}" --set phase1.steps=8 --profile --out profile
 
 expect 2 "did you mean 'phase1.steps'" "${tiny[@]}" --set phase1.step=3
 expect 2 "expected a whole number" "${tiny[@]}" --set phase1.steps=three

@@ -36,6 +36,12 @@ TEST(MetricsLog, DropsWhatWasWrittenBeyondAStep) {
     file.add(6, LogKind::evaluation, {{"R@1", 0.5}});
   }
   EXPECT_EQ(text_of(path), whole);
+  EXPECT_EQ(logged_evaluations(path, "R@1"), (std::vector<LoggedValue>{{2, 0.5}, {4, 0.5}, {6, 0.5}}));
+  std::ofstream(path, std::ios::app) << "{\"step\":8,\"kind\":\"evaluation\",\"train R@1\":0.75,\"R@1\":0.25}\n"
+                                     << "{\"step\":9,\"kind\":\"evaluation\",\"R@1\":null}\n"
+                                     << "{\"step\":9,\"kind\":\"evaluation\",\"R@1\":0.125";
+  EXPECT_EQ(logged_evaluations(path, "R@1").back(), (LoggedValue{8, 0.25}));
+  EXPECT_TRUE(logged_evaluations(folder.path("nosuch"), "R@1").empty());
   EXPECT_EQ(json_number(NAN), "null");
   EXPECT_EQ(json_text("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
 }

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "data/hold_out.h"
 #include "tests/counting_new.h"
 #include "tests/training/small_run.h"
 #include "training/dry_run.h"
+#include "training/timed_backend.h"
 
 namespace gle::test {
 
@@ -185,6 +188,45 @@ TEST_F(SmallTrainer, EveryLossTrains) {
   const std::string lines = metrics("group_loss");
   EXPECT_NE(lines.find("\"group_loss\":"), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"mAP@R\":"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"train R@1\":"), std::string::npos) << lines;
+}
+
+TEST_F(SmallTrainer, TrainingImagesAreEvaluatedForComparison) {
+  config_.evaluation.on = "none";
+  const auto data = training_data(config_);
+  const data::ClassMembers members = data::train_members(*data);
+  const std::vector<uint32_t> sample = training_sample(members, 20, 1);
+  EXPECT_EQ(sample.size(), 18U);  // three classes of six
+  EXPECT_EQ(training_sample(members, 20, 1), sample);
+  EXPECT_NE(training_sample(members, 20, 2), sample);
+  EXPECT_EQ(training_sample(members, 1, 1).size(), 12U);
+  EXPECT_EQ(training_sample(members, 1000, 1), data->train_items());
+
+  config_.evaluation = {.on = "test", .every = 0, .train_images = 0};
+  config_.phase1.steps = 2;
+  config_.phase2 = {.epochs = 0};
+  run_small(config_, folder_.path("without"));
+  EXPECT_EQ(metrics("without").find("train R@1"), std::string::npos);
+}
+
+TEST_F(SmallTrainer, TheClockChangesNothing) {
+  config_.phase2.steps = 4;
+  run_small(config_, folder_.path("plain"));
+  const auto backend = make_cpu_backend({.threads = 1});
+  TimedBackend timed(*backend);
+  {
+    const RunFolder folder(folder_.path("timed"), RunFolder::Begin::fresh);
+    Trainer(timed, config_, training_data(config_), folder, {.threads = 1}).run();
+  }
+  expect_same_end(folder_.path("plain"), folder_.path("timed"));
+  const std::vector<TimedBackend::Kernel> kernels = timed.kernels();
+  EXPECT_TRUE(std::ranges::is_sorted(kernels, std::greater(), &TimedBackend::Kernel::seconds));
+  const auto steps = std::ranges::find(kernels, "adam_step", &TimedBackend::Kernel::name);
+  ASSERT_NE(steps, kernels.end());
+  EXPECT_EQ(steps->calls, 14);
+  EXPECT_GT(timed.seconds(), steps->seconds);
+  timed.reset();
+  EXPECT_TRUE(timed.kernels().empty());
 }
 
 TEST_F(SmallTrainer, ACheckpointOfAnotherNetworkIsRefused) {

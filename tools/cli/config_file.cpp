@@ -52,15 +52,24 @@ const ConfigKey& key_at(const std::string& name, const std::string& where) {
   }
 }
 
-}  // namespace
-
-void read_config(TrainingConfig& config, const std::string& text, const std::string& name) {
-  toml::table table;
+toml::table parsed(const std::string& text, const std::string& name) {
   try {
-    table = toml::parse(text, name);
+    return toml::parse(text, name);
   } catch (const toml::parse_error& e) {
     fail(ErrorCode::usage, name, ":", e.source().begin.line, ": ", e.description());
   }
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (std::filesystem::is_directory(path) || !file || !(text << file.rdbuf())) {
+    fail(ErrorCode::usage, path.string(), ": the config cannot be read");
+  }
+  return text.str();
+}
+
+void read_sections(TrainingConfig& config, const toml::table& table, const std::string& name) {
   for (const auto& [section, node] : table) {
     const std::string section_name(section.str());
     const toml::table* keys = node.as_table();
@@ -79,13 +88,103 @@ void read_config(TrainingConfig& config, const std::string& text, const std::str
   }
 }
 
-void read_config_file(TrainingConfig& config, const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (std::filesystem::is_directory(path) || !file || !(text << file.rdbuf())) {
-    fail(ErrorCode::usage, path.string(), ": the config cannot be read");
+constexpr const char* kTune = "tune";
+
+const toml::table& table_at(const toml::node& node, const std::string& name, const std::string& what) {
+  if (const toml::table* table = node.as_table()) {
+    return *table;
   }
-  read_config(config, text.str(), path.string());
+  fail(ErrorCode::usage, place_of(name, node), ": ", what, ": expected a table");
+}
+
+using AddRange = void (*)(SearchSpace&, const std::string&, const std::string&, const std::vector<ConfigValue>&,
+                          const std::string&);
+
+// key = { kind = [values] }
+void read_range(SearchSpace& space, const std::string& key, const toml::node& node, const std::string& name,
+                AddRange add) {
+  const std::string where = place_of(name, node);
+  const toml::table* range = node.as_table();
+  const toml::array* list = range && range->size() == 1 ? range->begin()->second.as_array() : nullptr;
+  if (!list) {
+    fail(ErrorCode::usage, where, ": ", key,
+         ": expected { uniform = [A, B] }, { log_uniform = [A, B] } or { choice = [A, B, ...] }");
+  }
+  std::vector<ConfigValue> values;
+  for (const toml::node& element : *list) {
+    values.push_back(value_in(element, where, key));
+  }
+  add(space, key, std::string(range->begin()->first.str()), values, where);
+}
+
+int64_t count_in(const toml::node& node, const std::string& where, const std::string& key, int64_t least) {
+  const auto* number = node.as_integer();
+  if (!number || number->get() < least || number->get() > 1'000'000) {
+    fail(ErrorCode::usage, where, ": tune.", key, ": expected a whole number from ", least, " to 1000000");
+  }
+  return number->get();
+}
+
+void read_tune(SearchSpace& space, const toml::table& tune, const std::string& name) {
+  for (const auto& [key_node, node] : tune) {
+    const std::string key(key_node.str());
+    const std::string where = place_of(name, node);
+    if (key == "trials") {
+      space.trials = count_in(node, where, key, 1);
+    } else if (key == "grace") {
+      space.grace = count_in(node, where, key, 0);
+    } else if (key == "peers") {
+      space.peers = count_in(node, where, key, 0);
+    } else if (key == "per_embedding") {
+      space.per_embedding = count_in(node, where, key, 1);
+    } else if (key == "batch") {
+      const ConfigValue value = value_in(node, where, key);
+      const auto* ends = std::get_if<std::vector<double>>(&value);
+      if (!ends || ends->size() != 2 || (*ends)[0] > (*ends)[1]) {
+        fail(ErrorCode::usage, where, ": tune.batch: expected [LEAST, MOST] images");
+      }
+      space.batch = *ends;
+    } else if (key == "ranges") {
+      for (const auto& [section, keys] : table_at(node, name, "tune.ranges")) {
+        for (const auto& [last, range] : table_at(keys, name, "tune.ranges." + std::string(section.str()))) {
+          read_range(space, std::string(section.str()) + "." + std::string(last.str()), range, name,
+                     add_training_range);
+        }
+      }
+    } else if (key == "inference") {
+      for (const auto& [last, range] : table_at(node, name, "tune.inference")) {
+        read_range(space, std::string(last.str()), range, name, add_inference_range);
+      }
+    } else {
+      fail(ErrorCode::usage, where, ": there is no key 'tune.", key, "'; did you mean 'tune.",
+           nearest_name(key, {"trials", "grace", "peers", "per_embedding", "batch", "ranges", "inference"}), "'?");
+    }
+  }
+}
+
+}  // namespace
+
+void read_config(TrainingConfig& config, const std::string& text, const std::string& name) {
+  read_sections(config, parsed(text, name), name);
+}
+
+void read_config_file(TrainingConfig& config, const std::filesystem::path& path) {
+  read_config(config, text_of(path), path.string());
+}
+
+void read_search(TrainingConfig& config, SearchSpace& space, const std::string& text, const std::string& name) {
+  toml::table table = parsed(text, name);
+  const toml::node* tune = table.get(kTune);
+  if (!tune) {
+    fail(ErrorCode::usage, name, ": has no table [tune]: it says nothing of what to search for");
+  }
+  read_tune(space, table_at(*tune, name, kTune), name);
+  table.erase(kTune);
+  read_sections(config, table, name);
+}
+
+void read_search_file(TrainingConfig& config, SearchSpace& space, const std::filesystem::path& path) {
+  read_search(config, space, text_of(path), path.string());
 }
 
 void read_config_environment(TrainingConfig& config) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "training/config.h"
+#include "training/search_space.h"
 
 namespace gle::tools {
 
@@ -12,6 +13,10 @@ namespace gle::tools {
 // not, and values that do not fit.
 void read_config(TrainingConfig& config, const std::string& text, const std::string& name);
 void read_config_file(TrainingConfig& config, const std::filesystem::path& path);
+
+// The same, with a table [tune] of ranges beside the sections.
+void read_search(TrainingConfig& config, SearchSpace& space, const std::string& text, const std::string& name);
+void read_search_file(TrainingConfig& config, SearchSpace& space, const std::filesystem::path& path);
 
 // GLE_PHASE2_LEARNING_RATE and the like.
 void read_config_environment(TrainingConfig& config);

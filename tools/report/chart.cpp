@@ -86,6 +86,13 @@ std::string exact_text(double value) {
 
 std::string tick_text(double value, bool percent) { return number_text(percent ? value * 100 : value); }
 
+// Of ten.
+std::string power_text(double exponent) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0e", std::pow(10, exponent));
+  return text;
+}
+
 Markup legend(const std::vector<Series>& series) {
   Markup html;
   html << "<ul class=legend>";
@@ -106,6 +113,9 @@ Markup legend(const std::vector<Series>& series) {
 Markup line_chart(const ChartOptions& options, std::vector<Series> series) {
   for (Series& each : series) {
     each.points = thinned(finite(each.points));
+    for (Point& point : each.points) {
+      point.x = options.log_x ? std::log10(point.x) : point.x;
+    }
   }
   std::erase_if(series, [](const Series& each) { return each.points.empty(); });
   if (series.empty()) {
@@ -124,7 +134,7 @@ Markup line_chart(const ChartOptions& options, std::vector<Series> series) {
     return std::all_of(each.points.begin(), each.points.end(),
                        [](const Point& point) { return point.x == std::floor(point.x); });
   });
-  const Axis x = axis_of(range[0], range[1], 5, false, whole);
+  const Axis x = axis_of(range[0], range[1], 5, false, whole || options.log_x);
   const Axis y = axis_of(range[2], range[3], 4, true);
   const auto across = [&](double value) {
     return kLeft + (value - x.low) / (x.high - x.low) * (kWidth - kLeft - kRight);
@@ -141,6 +151,9 @@ Markup line_chart(const ChartOptions& options, std::vector<Series> series) {
   if (options.percent) {
     svg << " data-percent";
   }
+  if (options.log_x) {
+    svg << " data-log";
+  }
   svg << ">";
   for (const double tick : y.ticks) {
     svg << "<line class=grid x1=" << kLeft << " x2=" << (kWidth - kRight) << " y1=" << down(tick)
@@ -149,7 +162,7 @@ Markup line_chart(const ChartOptions& options, std::vector<Series> series) {
   }
   for (const double tick : x.ticks) {
     svg << "<text class=tick text-anchor=middle x=" << across(tick) << " y=" << (kHeight - kBottom + 16) << ">"
-        << tick_text(tick, false) << "</text>";
+        << (options.log_x ? power_text(tick) : tick_text(tick, false)) << "</text>";
   }
   for (const double line : options.x_lines) {
     if (line > x.low && line < x.high) {

@@ -25,6 +25,7 @@ struct ChartOptions {
   std::string x_label;
   bool percent = false;              // y is a share
   std::vector<double> x_lines = {};  // vertical lines
+  bool log_x = false;                // x is above 0
 };
 
 // An SVG figure with a title, axes and, if there is more than one series, a legend. Long series are thinned to means.

@@ -22,6 +22,7 @@
     const [left, top, right, bottom] = svg.dataset.plot.split(" ").map(Number);
     const [x0, x1, y0, y1] = svg.dataset.range.split(" ").map(Number);
     const factor = "percent" in svg.dataset ? 100 : 1;
+    const across = "log" in svg.dataset ? (v) => 10 ** v : (v) => v;
     const lines = [...svg.querySelectorAll("polyline:not(.hidden)")].map((line) => ({
       name: line.dataset.name,
       points: line.getAttribute("points").trim().split(" ").map((pair) => pair.split(",").map(Number)),
@@ -42,7 +43,7 @@
       svg.append(cursor);
       const rows = lines.map((line, i) => Math.abs(nearest[i][0] - at) > 20 ? "" :
         `${line.name}: ${short((y0 + (bottom - nearest[i][1]) / (bottom - top) * (y1 - y0)) * factor)}`);
-      tip.replaceChildren(...[short(x0 + (at - left) / (right - left) * (x1 - x0)), ...rows.filter(Boolean)].map((text) => {
+      tip.replaceChildren(...[short(across(x0 + (at - left) / (right - left) * (x1 - x0))), ...rows.filter(Boolean)].map((text) => {
         const row = document.createElement("div");
         row.textContent = text;
         return row;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/report/run.h"
+#include "training/search_space.h"
 
 namespace gle::report {
 
@@ -66,8 +67,20 @@ struct Refinement {
   Sheet sheet;
 };
 
+// Settings and what they gave, of several runs or of the trials of a search.
+struct Sweep {
+  struct Row {
+    std::string name;
+    Settings settings = {};
+    double share = 0;
+  };
+  std::string metric = "R@1";
+  std::vector<Row> rows = {};
+};
+
 struct Report {
   std::vector<Run> runs;
+  std::optional<Sweep> sweep = std::nullopt;  // instead of that of the runs
   // Of the first run; what is not there is said by a remark in its place.
   std::optional<Retrieval> retrieval = std::nullopt;
   std::optional<EmbeddingMap> map = std::nullopt;

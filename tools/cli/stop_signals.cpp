@@ -1,9 +1,9 @@
-#include "training/stop_signals.h"
+#include "tools/cli/stop_signals.h"
 
 #include <unistd.h>
 #include <csignal>
 
-namespace gle {
+namespace gle::tools {
 
 namespace {
 
@@ -32,11 +32,12 @@ void handle(int signal, void (*handler)(int)) {
 void watch_stop_signals() {
   handle(SIGINT, on_stop_signal);
   handle(SIGTERM, on_stop_signal);
-  handle(SIGUSR1, on_checkpoint_signal);
   handle(SIGXFSZ, SIG_IGN);  // a file that grows beyond the user's limit is an error of write()
 }
 
 bool stop_signalled() { return stop_wanted != 0; }
+
+void watch_checkpoint_signal() { handle(SIGUSR1, on_checkpoint_signal); }
 
 bool take_checkpoint_signal() {
   const bool wanted = checkpoint_wanted != 0;
@@ -44,4 +45,4 @@ bool take_checkpoint_signal() {
   return wanted;
 }
 
-}  // namespace gle
+}  // namespace gle::tools

@@ -1,0 +1,62 @@
+#include "tools/training_options.h"
+
+#include <sys/utsname.h>
+
+#include <fstream>
+
+#include "data/decode.h"
+#include "tools/cli/command.h"
+#include "tools/cli/config_file.h"
+#include "training/metrics_log.h"
+
+namespace gle::tools {
+
+void add_config_options(CLI::App& app, ConfigArguments& a) {
+  app.add_option("--config", a.config, "TOML file; tools/configs has some")->option_text("FILE");
+  std::vector<std::string> settings;
+  for (const ConfigKey& key : config_keys()) {
+    settings.push_back(key.name + "=");
+  }
+  app.add_option("--set", a.settings, "a key of the config, again for another")
+      ->option_text("KEY=VALUE")
+      ->take_all()
+      ->check(suggested(settings));
+  app.add_option("--data", a.data, "data set: the key data.path")->option_text("PATH");
+  app.add_option("--weights", a.weights, "weights to begin with: network.weights")->option_text("FILE");
+  app.add_option("--seed", a.seed, "run.seed")->option_text("N");
+  app.add_option("--workers", a.workers, "data.workers")->option_text("N");
+}
+
+void override_config(TrainingConfig& config, const ConfigArguments& a) {
+  read_config_environment(config);
+  read_config_settings(config, a.settings);
+  const auto flag = [&](const auto& value, const char* key) {
+    if (value) {
+      set_value(config, config_key(key), *value, "the command line");
+    }
+  };
+  flag(a.data, "data.path");
+  flag(a.weights, "network.weights");
+  flag(a.seed, "run.seed");
+  flag(a.workers, "data.workers");
+}
+
+std::string environment_text(const TrainingConfig& config, const Backend& backend) {
+  utsname system{};
+  ::uname(&system);
+  std::string cpu = "unknown";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) {
+      cpu = line.substr(line.find(':') + 2);
+      break;
+    }
+  }
+  return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"compiler\": " + json_text(__VERSION__) +
+         ",\n  \"backend\": " + json_text(backend.description()) +
+         ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
+         ",\n  \"system\": " + json_text(std::string(system.sysname) + " " + system.release) +
+         ",\n  \"cpu\": " + json_text(cpu) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
+}
+
+}  // namespace gle::tools
