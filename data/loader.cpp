@@ -1,6 +1,7 @@
 #include "data/loader.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -81,6 +82,11 @@ struct Loader::State {
   int64_t images = 0;
   double waiting = 0;
 
+  Tensor room(const Shape& shape, DType type) {
+    return {allocator.allocate(static_cast<size_t>(shape.elements()) * bytes_of(type), "a batch of images"), shape,
+            type};
+  }
+
   // With the lock held: a batch with an image that nobody has taken, or null.
   std::shared_ptr<Slot> slot_with_work() {
     for (const auto& slot : slots) {
@@ -96,9 +102,12 @@ struct Loader::State {
     slot->batch.index = next_batch++;
     slot->batch.items.assign(items.begin(), items.end());
     slot->batch.labels.resize(items.size());
-    const Shape shape{static_cast<int64_t>(items.size()), output.height, output.width, 3};
-    slot->batch.images =
-        Tensor(allocator.allocate(static_cast<size_t>(shape.elements()) * sizeof(float), "a batch of images"), shape);
+    const auto count = static_cast<int64_t>(items.size());
+    const bool bytes = options.pixels == Pixels::bytes;
+    slot->batch.images = room({count, output.height, output.width, 3}, bytes ? DType::u8 : DType::f32);
+    if (bytes && options.transform.erase > 0) {
+      slot->batch.erased = room({count, 4}, DType::i32);
+    }
     slots.push_back(slot);
     return slot;
   }
@@ -134,7 +143,6 @@ struct Loader::State {
     uint32_t item = wanted;
     std::vector<BadImage> bad;
     std::exception_ptr problem;
-    const size_t pixels = static_cast<size_t>(output.width) * static_cast<size_t>(output.height);
     try {
       while (true) {
         const auto known = found_bad.find(item);
@@ -142,7 +150,7 @@ struct Loader::State {
         desk.busy_with = data->name_of(data->items[item]);
         lock.unlock();
         if (reason.empty()) {
-          reason = load(desk, item, of_epoch, position, slot.batch.images.data() + i * pixels * 3);
+          reason = load(desk, item, of_epoch, position, slot.batch, i);
         }
         lock.lock();
         desk.busy_with.clear();
@@ -186,12 +194,12 @@ struct Loader::State {
   }
 
   // Empty: done; else what is wrong with the file.
-  std::string load(Desk& desk, uint32_t index, uint64_t of_epoch, uint64_t position, float* out) {
+  std::string load(Desk& desk, uint32_t index, uint64_t of_epoch, uint64_t position, const Batch& batch, size_t place) {
     const Item& item = data->items[index];
     Random random(options.seed, of_epoch, Purpose::transform, index, position);
     try {
       if (const auto kept = cache.find(index)) {
-        desk.transformer.run(*kept, plan_for(item, kept->width, kept->height, random), out);
+        put(desk, *kept, plan_for(item, kept->width, kept->height, random), batch, place);
         ++cache_hits;
         return "";
       }
@@ -207,7 +215,7 @@ struct Loader::State {
       } else {
         decode_image(desk.file, name, info, needed, options.decode, desk.image);
       }
-      desk.transformer.run(desk.image, transform, out);
+      put(desk, desk.image, transform, batch, place);
       if (keep) {
         cache.keep(index, desk.image);
       }
@@ -217,6 +225,20 @@ struct Loader::State {
         throw;
       }
       return e.what();
+    }
+  }
+
+  void put(Desk& desk, const Image& image, const TransformPlan& transform, const Batch& batch, size_t place) const {
+    const size_t at = place * static_cast<size_t>(output.width) * static_cast<size_t>(output.height) * 3;
+    if (options.pixels == Pixels::floats) {
+      desk.transformer.run(image, transform, batch.images.data() + at);
+      return;
+    }
+    desk.transformer.run(image, transform, batch.images.bytes() + at);
+    if (batch.erased) {
+      const Region& r = transform.erase;
+      const std::array<int32_t, 4> rectangle = {r.x, r.y, r.width, r.height};
+      std::copy(rectangle.begin(), rectangle.end(), batch.erased.ints() + place * 4);
     }
   }
 

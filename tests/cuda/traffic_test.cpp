@@ -104,6 +104,10 @@ TEST_F(CudaTrafficTest, Elementwise) {
   expect("activation_backward", 12, e, 1, 1, [&] { b.activation_backward(y, kRelu, x, over(z)); });
   expect("dropout", 8, e, 1, 1, [&] { b.dropout(x, 0.5F, {1, 2}, over(z)); });
   expect("all_finite", 4, e, 1, 1, [&] { (void)b.all_finite(x); });
+  const Tensor pictures = bytes({4, 56, 56, 3}), numbers = zeros({4, 56, 56, 3}), erased = integers({4, 4});
+  const int64_t values = pictures.elements();
+  expect("images_from_bytes", 5, values, 1, 1, [&] { b.images_from_bytes(pictures, {}, Tensor(), numbers); });
+  expect("images_from_bytes, erasing", 5, values, 1, 1.8, [&] { b.images_from_bytes(pictures, {}, erased, numbers); });
 }
 
 TEST_F(CudaTrafficTest, Rows) {

@@ -53,7 +53,7 @@ class Trainee {
     prefetch();
     const std::vector<int32_t> labels = {0, 0, 2, 2, 5, 5};
     Var loss;
-    backend_->run_step([&] {
+    backend_->run_step(1, [&] {
       tape_.clear();
       network_.parameters().clear_gradients();
       Context ctx{.backend = *backend_, .tape = &tape_, .mode = Mode::training, .seed = 5, .step = steps_};

@@ -15,6 +15,7 @@ using test::Arrays;
 // -- elementwise.cpp
 Array add(const Array& a, const Array& b);
 Array scale(const Array& x, double factor);
+Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& erased);
 Array activation(const Array& x, Activation f);
 Array activation_backward(const Array& x, Activation f, const Array& dy);
 Array dropout(const Array& x, double probability, RandomKey key);
