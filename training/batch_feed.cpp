@@ -20,9 +20,9 @@ BatchFeed::BatchFeed(Backend& backend, data::Loader& loader, int64_t parts)
   }
 }
 
-// Copies may be under way to places that somebody else gets next.
+// Somebody else gets the places next.
 BatchFeed::~BatchFeed() {
-  if (copies_ && fetched_) {
+  if (copying_) {
     try {
       backend_.await_prefetched();
     } catch (const Error&) {
@@ -45,6 +45,7 @@ bool BatchFeed::next(Batches& batches) {
   }
   if (copies_) {
     backend_.await_prefetched();
+    copying_ = false;
     turn_ = 1 - turn_;
   }
   batches.swap(coming_);
@@ -88,6 +89,7 @@ void BatchFeed::copy(const Tensor& from, Tensor& place) {
     // Kernels called so far may still use this memory for what it was before.
     backend_.await_prefetched();
   }
+  copying_ = true;
   backend_.prefetch(from.bytes(), place);
 }
 

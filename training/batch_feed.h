@@ -39,6 +39,7 @@ class BatchFeed {
   std::array<Batches, 2> places_;  // device memory, taken by turns
   size_t turn_ = 0;
   Batches coming_;
+  bool copying_ = false;  // copies may be under way
   bool fetched_ = false;  // coming_, `complete_` and `problem_` are those of the next step
   bool complete_ = false;
   std::exception_ptr problem_;
