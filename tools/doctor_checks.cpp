@@ -148,8 +148,7 @@ std::vector<Check> all_checks() {
   return checks;
 }
 
-Outcome run(const Check& check, Backend& backend) {
-  constexpr int kRounds = 4;
+Outcome run(const Check& check, Backend& backend, int rounds) {
   Tape tape(backend);
   std::vector<Tensor> inputs;
   std::vector<Var> leaves;
@@ -162,7 +161,7 @@ Outcome run(const Check& check, Backend& backend) {
   };
   Tensor cotangent;
   Outcome outcome;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     leaves.clear();
     tape.clear();
     Context ctx{.backend = backend, .tape = &tape, .mode = Mode::training, .seed = 3};

@@ -74,9 +74,9 @@ std::vector<Side> sides_of(const cuda::Report& report) {
 }
 
 // The difference and the time of one op on one side; an op that fails says why under the table's row.
-std::string examine(const Check& check, const Outcome& expected, Side& side) {
+std::string examine(const Check& check, const Outcome& expected, int rounds, Side& side) {
   try {
-    const Outcome found = run(check, *side.backend);
+    const Outcome found = run(check, *side.backend, rounds);
     double worst = 0;
     for (size_t i = 0; i < expected.values.size(); ++i) {
       worst = std::max(worst, difference(expected.values[i], found.values[i]));
@@ -92,7 +92,7 @@ std::string examine(const Check& check, const Outcome& expected, Side& side) {
   }
 }
 
-int examine_ops() {
+int examine_ops(int rounds) {
   const cuda::Report report = cuda::report();
   describe_machine(report);
   const auto plain = make_cpu_backend({.isa = cpu::Isa::baseline, .threads = 1, .library = false});
@@ -112,11 +112,11 @@ int examine_ops() {
   }
   std::printf("\n");
   for (const Check& check : all_checks()) {
-    const Outcome expected = run(check, *plain);
+    const Outcome expected = run(check, *plain, rounds);
     std::printf("%-31s %10.2f", check.name.c_str(), expected.seconds * 1e3);
     std::string complaints;
     for (Side& side : sides) {
-      complaints += examine(check, expected, side);
+      complaints += examine(check, expected, rounds, side);
     }
     std::printf("\n%s", complaints.c_str());
     std::fflush(stdout);
@@ -141,14 +141,21 @@ int main(int argc, char** argv) {
                          "GLE_ISA=baseline|avx2|avx512 and GLE_NUM_THREADS=N choose what is fast; "
                          "CUDA_VISIBLE_DEVICES which GPUs are seen.",
                          "GLE_ISA=avx2 gle-doctor");
+  int rounds = 4;
   std::string oracle;
   std::string device = "auto";
+  program.options()
+      .add_option("--rounds", rounds, "how often an op is run; the time is the fastest but for the first, default: 4")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1000));
   program.options()
       .add_option("--oracle", oracle, "run the Group Loss on every .npz of a folder of known answers instead")
       ->option_text("DIR");
   program.options().add_option("--device", device, "of --oracle: auto, cpu, cuda or cuda:1")->option_text("NAME");
   return program.run(argc, argv, [&] {
-    return oracle.empty() ? examine_ops() : examine_oracle(oracle, *make_backend({.device = device})) == 0 ? 0 : 1;
+    return oracle.empty()                                                   ? examine_ops(rounds)
+           : examine_oracle(oracle, *make_backend({.device = device})) == 0 ? 0
+                                                                            : 1;
   });
 }
 

@@ -20,12 +20,12 @@ class CudaTrainerTest : public testing::Test {
     simt::set_options({.order = simt::Order::random, .check = false});
     write_small_data(folder_);
     config_ = small_config(folder_);
-    config_.input = {.height = 16, .width = 16, .resize = "stretch", .resize_to = 18, .colours = "imagenet"};
     config_.augment.erase = 0.5;
     config_.phase1.steps = 3;
     config_.phase1.batch = 6;
     config_.phase2.steps = 4;
     config_.phase2.decay = "cosine";
+    config_.phase2.drops = {};
     config_.phase2.reload_best_at_drop = false;
     config_.evaluation.every = 0;
   }

@@ -1,6 +1,6 @@
 #include "tests/reference/reference.h"
 
-namespace gle::test::reference {
+namespace gle::reference {
 
 Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& erased) {
   Array y(x.shape);
@@ -21,4 +21,4 @@ Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& er
   return y;
 }
 
-}  // namespace gle::test::reference
+}  // namespace gle::reference

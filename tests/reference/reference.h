@@ -12,10 +12,12 @@ namespace gle::reference {
 using test::Array;
 using test::Arrays;
 
+// -- images.cpp; `erased` may be empty
+Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& erased);
+
 // -- elementwise.cpp
 Array add(const Array& a, const Array& b);
 Array scale(const Array& x, double factor);
-Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& erased);
 Array activation(const Array& x, Activation f);
 Array activation_backward(const Array& x, Activation f, const Array& dy);
 Array dropout(const Array& x, double probability, RandomKey key);
