@@ -2,7 +2,7 @@
 //   gle-bench-data load DIR WORKERS IMAGES     decode + RandomResizedCrop 227 + mirror + normalise: images a
 //                                            second, and processor time an image in ms
 //   gle-bench-data train DIR WORKERS BATCHES   matrix products as a training step's stand-in, with and without loading
-// bench/peers/data_loading.py runs the first beside torchvision.
+// bench/peers/run.sh runs the first beside torchvision.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -86,7 +86,8 @@ class Backend {
   // Throws ErrorCode::data if one of labels (i32) is not in [0, classes); a GPU may throw at the next synchronise().
   virtual void check_labels(const Tensor& labels, int64_t classes) = 0;
   // loss[1] = mean over rows of -sum_c t_c log softmax(logits)_c, t = (1 - smoothing) onehot(label) + smoothing / C.
-  // log_sums[rows] = log sum exp of the row, for backward. labels: i32.
+  // log_sums[rows,2], for backward: the row's largest logit m and log sum exp(logits - m), apart because the sum of a
+  // large m and it would keep nothing of it. labels: i32.
   virtual void cross_entropy_forward(const Tensor& logits, const Tensor& labels, float smoothing,
                                      const Tensor& log_sums, const Tensor& loss) = 0;
   // dlogits (=) dloss[1] * (softmax(logits) - t) / rows
@@ -108,7 +109,7 @@ class Backend {
                                    const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
                                    const GradTarget& dlogits) = 0;
   // x[n,c] = X_step, from 0 to T.
-  virtual void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) = 0;
+  virtual void group_loss_iterate(const GroupColumns& batch, const GroupSaved& saved, int step, const Tensor& x) = 0;
 
   // -- losses of pairs (pair_loss.cpp) ------------------------------------------------------------------------------
   // loss[1] of the similarities s[M,N] of rows and columns with these labels (i32), and ds = dloss/ds. Zero where there

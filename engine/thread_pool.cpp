@@ -18,7 +18,7 @@ namespace gle {
 namespace {
 
 // A worker looks for new work this many times before it sleeps: kernels follow each other within microseconds.
-constexpr int kSpins = 4000;
+constexpr int kSpins = 20000;
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -30,36 +30,53 @@ void pause_briefly() {
 
 }  // namespace
 
-// The open pieces of the current round in the low half, the round's number in the high half: whoever lowers it by one
-// owns a piece. A worker that comes late finds nothing open and harms nobody, so run() waits for pieces, not for
-// workers.
+// Each thread starts with the same share of the pieces in every round, so that what it wrote in one kernel is still in
+// its cache in the next; then it helps the others. A share holds its open pieces in the low half and the round's number
+// in the high half: whoever lowers it by one owns a piece. A worker that comes late finds nothing open and harms
+// nobody, so run() waits for pieces, not for workers.
 using Ticket = uint64_t;
 constexpr Ticket kPieces = 0xffffffff;
 
+struct alignas(64) Share {
+  std::atomic<Ticket> ticket = 0;
+};
+
 struct ThreadPool::State {
+  explicit State(int threads) : shares(static_cast<size_t>(threads)) {}
+
+  std::vector<Share> shares;
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
   bool stop = false;
 
-  std::atomic<Ticket> ticket = 0;
-  std::atomic<int64_t> done = 0;
+  alignas(64) std::atomic<uint32_t> round = 0;
+  alignas(64) std::atomic<int64_t> done = 0;
+  int64_t pieces = 0;
   Call call = nullptr;
   void* body = nullptr;
 
+  int64_t end_of_share(size_t share) const {
+    return pieces * static_cast<int64_t>(share + 1) / static_cast<int64_t>(shares.size());
+  }
+
   void take_pieces(int thread) {
-    Ticket open = ticket.load(std::memory_order_acquire);
-    while ((open & kPieces) != 0) {
-      if (ticket.compare_exchange_weak(open, open - 1, std::memory_order_acquire)) {
-        call(body, static_cast<int64_t>((open & kPieces) - 1), thread);
-        done.fetch_add(1, std::memory_order_release);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      const size_t share = (static_cast<size_t>(thread) + i) % shares.size();
+      std::atomic<Ticket>& ticket = shares[share].ticket;
+      Ticket open = ticket.load(std::memory_order_acquire);
+      while ((open & kPieces) != 0) {
+        if (ticket.compare_exchange_weak(open, open - 1, std::memory_order_acquire)) {
+          call(body, end_of_share(share) - static_cast<int64_t>(open & kPieces), thread);
+          done.fetch_add(1, std::memory_order_release);
+        }
       }
     }
   }
 
-  bool idle() const { return (ticket.load(std::memory_order_acquire) & kPieces) == 0; }
-
   void work(int thread) {
+    uint32_t seen = 0;
+    const auto idle = [&] { return round.load(std::memory_order_acquire) == seen; };
     while (true) {
       for (int i = 0; i < kSpins && idle(); ++i) {
         pause_briefly();
@@ -71,14 +88,14 @@ struct ThreadPool::State {
           return;
         }
       }
+      seen = round.load(std::memory_order_acquire);
       take_pieces(thread);
     }
   }
 };
 
-ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  const int count = thread_count(threads);
-  for (int thread = 1; thread < count; ++thread) {
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(thread_count(threads))) {
+  for (int thread = 1; thread < size(); ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
   }
 }
@@ -94,7 +111,7 @@ ThreadPool::~ThreadPool() {
   }
 }
 
-int ThreadPool::size() const { return static_cast<int>(state_->workers.size()) + 1; }
+int ThreadPool::size() const { return static_cast<int>(state_->shares.size()); }
 
 void ThreadPool::run(int64_t pieces, Call call, void* body) {
   State& state = *state_;
@@ -107,11 +124,18 @@ void ThreadPool::run(int64_t pieces, Call call, void* body) {
   invariant(pieces <= static_cast<int64_t>(kPieces), "too many pieces of work");
   state.call = call;
   state.body = body;
+  state.pieces = pieces;
   state.done.store(0, std::memory_order_relaxed);
-  const Ticket round = (state.ticket.load(std::memory_order_relaxed) | kPieces) + 1;
+  const uint32_t round = state.round.load(std::memory_order_relaxed) + 1;
+  int64_t begin = 0;
+  for (size_t share = 0; share < state.shares.size(); ++share) {
+    const int64_t end = state.end_of_share(share);
+    state.shares[share].ticket.store(Ticket{round} << 32 | static_cast<Ticket>(end - begin), std::memory_order_release);
+    begin = end;
+  }
   {
     const std::lock_guard lock(state.mutex);
-    state.ticket.store(round | static_cast<Ticket>(pieces), std::memory_order_release);
+    state.round.store(round, std::memory_order_release);
   }
   state.wake.notify_all();
   state.take_pieces(0);

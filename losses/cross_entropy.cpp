@@ -11,7 +11,7 @@ Var cross_entropy(Context& ctx, const Var& logits, const Tensor& labels, float s
   ctx.require_device(op, {logits.value(), labels});
   ctx.backend.check_labels(labels, logits.shape()[1]);
   Var loss = ctx.new_var(op, {1});
-  const Tensor log_sums = ctx.backend.new_tensor(op, {logits.shape()[0]});
+  const Tensor log_sums = ctx.backend.new_tensor(op, {logits.shape()[0], 2});
   ctx.backend.cross_entropy_forward(logits.value(), labels, smoothing, log_sums, loss.value());
   ctx.record(op, {logits}, loss,
              [logits = logits.value(), labels, smoothing, log_sums](Backend& b, const Tensor& dloss, GradTargets to) {

@@ -43,7 +43,7 @@ GroupSaved room_for(Backend& b, int64_t n, int64_t columns, int steps) {
           .misses = b.new_tensor(kOp, {n})};
 }
 
-void describe(Backend& b, const GroupSaved& saved, GroupLossDetails& details) {
+void describe(Backend& b, const GroupColumns& batch, const GroupSaved& saved, GroupLossDetails& details) {
   const auto fetch = [&](const Tensor& tensor) {
     std::vector<float> values(static_cast<size_t>(tensor.elements()));
     b.download(tensor, values.data());
@@ -56,7 +56,7 @@ void describe(Backend& b, const GroupSaved& saved, GroupLossDetails& details) {
   const Tensor iterate = b.new_tensor(kOp, {saved.iterates.shape()[1], saved.iterates.shape()[2]});
   const auto columns = static_cast<size_t>(iterate.channels());
   for (int t = 0; t < saved.iterates.shape()[0]; ++t) {
-    b.group_loss_iterate(saved, t, iterate);
+    b.group_loss_iterate(batch, saved, t, iterate);
     std::vector<float> x = fetch(iterate);
     double functional = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -101,13 +101,13 @@ Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const Gro
                                  logits.value(), batch.columns(), options.refinement, weight, saved, loss.value());
   Tensor log_sums;
   if (options.cross_entropy_weight != 0.0F) {
-    log_sums = ctx.backend.new_tensor(kOp, {n});
+    log_sums = ctx.backend.new_tensor(kOp, {n, 2});
     const Tensor plain = ctx.backend.new_tensor(kOp, {1});
     ctx.backend.cross_entropy_forward(logits.value(), batch.labels(), options.smoothing, log_sums, plain);
     ctx.backend.scale(options.cross_entropy_weight, plain, {loss.value(), Accumulate::add});
   }
   if (details) {
-    describe(ctx.backend, saved, *details);
+    describe(ctx.backend, batch.columns(), saved, *details);
   }
   ctx.record(kOp, {embeddings, logits, given}, loss,
              [embeddings = embeddings.value(), logits = logits.value(), given = given.value(), labels = batch.labels(),

@@ -66,7 +66,7 @@ class DryBackend final : public Backend {
   void group_loss_backward(const Tensor&, const Tensor&, const GroupColumns&, const GroupRefinement&, float,
                            const GroupSaved&, const Tensor&, const GradTarget&, const GradTarget&,
                            const GradTarget&) override {}
-  void group_loss_iterate(const GroupSaved&, int, const Tensor&) override {}
+  void group_loss_iterate(const GroupColumns&, const GroupSaved&, int, const Tensor&) override {}
   void pair_loss(const Tensor&, const Tensor&, const Tensor&, Pairs, const PairLossOptions&, const Tensor&,
                  const Tensor&) override {}
   void gemm(const Tensor&, Transpose, const Tensor&, Transpose, const Tensor&, const GradTarget&) override {}

@@ -52,7 +52,7 @@ class CpuBackend final : public Backend {
   void group_loss_backward(const Tensor& embeddings, const Tensor& given, const GroupColumns& batch,
                            const GroupRefinement& options, float weight, const GroupSaved& saved, const Tensor& dloss,
                            const GradTarget& dembeddings, const GradTarget& dgiven, const GradTarget& dlogits) override;
-  void group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) override;
+  void group_loss_iterate(const GroupColumns& batch, const GroupSaved& saved, int step, const Tensor& x) override;
 
   void pair_loss(const Tensor& s, const Tensor& row_labels, const Tensor& column_labels, Pairs pairs,
                  const PairLossOptions& options, const Tensor& loss, const Tensor& ds) override;

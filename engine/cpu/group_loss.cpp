@@ -1,5 +1,5 @@
 // The Group Loss: similarities (group_loss_similarity.cpp), prior, refinement (group_loss_refine.cpp), likelihood.
-//   X_0 = softmax(Z / temperature) over the columns that take part; the row of an anchor is its label
+//   X_0 = softmax(Z / temperature) over the columns that take part; the row of an anchor is its label, and its loss 0
 //   L = weight * sum_i -log(x_i + 1e-12), x_i = X_T[i, target_i]
 //   dL/dlog x_i = -weight x_i / (x_i + 1e-12);  dZ = (A_0 - X_0 rowsum(A_0)) / temperature, 0 for anchors
 // The prior is stored as exp((z - max) / temperature) with the scale 1 / sum. -log x = log(1 + others / own), where
@@ -54,18 +54,9 @@ GLE_INLINE void for_row(const RefineTask& t, int64_t i, const float* matrix, con
 void prior_row(const Prior& p, int64_t i) {
   const RefineTask& t = p.task;
   float* y = t.iterate(0);
-  const int32_t target = t.targets[i];
+  const int32_t target = t.target(i);
   t.inverse_sums[i] = 1.0F;
-  if (p.batch.anchors.bytes()[i]) {
-    for_row(t, i, y, nullptr, [&](int64_t at, int64_t, int64_t columns) {
-      std::memset(y + at, 0, static_cast<size_t>(columns) * sizeof(float));
-    });
-    y[tile_entry(t, i, target)] = 1.0F;
-    t.scales[i] = 1.0F;
-    t.misses[i] = 0.0F;
-    return;
-  }
-  const float* z = p.logits.data() + i * p.logits.pitch();
+  const float* z = p.logits.data() + t.order[i] * p.logits.pitch();
   const int32_t* chosen = p.batch.columns ? p.batch.columns.ints() : nullptr;
   const vf lowest = set1(-__builtin_inff());
   vf highest = lowest;
@@ -98,16 +89,34 @@ void prior_row(const Prior& p, int64_t i) {
   t.misses[i] = others / total;
 }
 
+// Without the order of the samples, which wants memory.
 GLE_INLINE RefineTask refine_task(const GroupColumns& batch, int steps, const GroupSaved& saved) {
-  return {.n = saved.similarities.rows(),
+  const int64_t all = saved.similarities.rows();
+  int64_t refined = 0;
+  for (int64_t i = 0; i < all; ++i) {
+    refined += batch.anchors.bytes()[i] ? 0 : 1;
+  }
+  return {.n = refined,
+          .all = all,
           .classes = saved.iterates.channels(),
           .steps = steps,
+          .order = nullptr,
           .similarities = saved.similarities.data(),
           .targets = batch.targets.ints(),
           .iterates = saved.iterates.data(),
           .scales = saved.scales.data(),
           .inverse_sums = saved.inverse_sums.data(),
           .misses = saved.misses.data()};
+}
+
+// The refined samples, then the anchors, in `memory` for as many numbers.
+GLE_INLINE const int32_t* sort_samples(const RefineTask& t, const GroupColumns& batch, float* memory) {
+  auto* order = reinterpret_cast<int32_t*>(memory);
+  int64_t refined = 0, anchors = t.n;
+  for (int64_t i = 0; i < t.all; ++i) {
+    order[batch.anchors.bytes()[i] ? anchors++ : refined++] = static_cast<int32_t>(i);
+  }
+  return order;
 }
 
 GLE_INLINE SimilarityTask similarity_task(const Tensor& embeddings, const Tensor& given, const GroupRefinement& options,
@@ -122,7 +131,7 @@ GLE_INLINE SimilarityTask similarity_task(const Tensor& embeddings, const Tensor
 }
 
 GLE_INLINE float own_probability(const RefineTask& t, int64_t i) {
-  return t.iterate(t.steps)[tile_entry(t, i, t.targets[i])] * t.scales[t.steps * t.n + i];
+  return t.iterate(t.steps)[tile_entry(t, i, t.target(i))] * t.scales[t.steps * t.n + i];
 }
 
 // dz (=) the gradient of a row of logits; a and r are X_0 * dL/dX_0 and its sum, or, without a step, one-hot of value
@@ -148,7 +157,7 @@ void prior_row_back(const Prior& p, int64_t i, const float* a, float r, float* d
     });
   });
   if (t.steps == 0) {
-    dz[chosen ? chosen[t.targets[i]] : t.targets[i]] += r / p.temperature;
+    dz[chosen ? chosen[t.target(i)] : t.target(i)] += r / p.temperature;
   }
 }
 
@@ -158,18 +167,26 @@ void CpuBackend::group_loss_forward(const Tensor& embeddings, const Tensor& give
                                     const GroupColumns& batch, const GroupRefinement& options, float weight,
                                     const GroupSaved& saved, const Tensor& loss) {
   const SimilarityTask similarity = similarity_task(embeddings, given, options, saved);
-  const Prior prior{logits, batch, options.temperature, refine_task(batch, options.steps, saved)};
-  const RefineTask& task = prior.task;
-  const int64_t scratch =
+  Prior prior{logits, batch, options.temperature, refine_task(batch, options.steps, saved)};
+  RefineTask& task = prior.task;
+  const int64_t parts =
       at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
-  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(scratch) * sizeof(float), "group_loss");
-  similarity_forward(runtime_.pool, similarity, lease.floats());
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(task.all + 16 + parts) * sizeof(float), "group_loss");
+  Scratch scratch{lease.floats()};
+  task.order = sort_samples(task, batch, scratch.take(task.all));
+  float* rest = scratch.take(parts);
+  similarity_forward(runtime_.pool, similarity, rest);
+  if (task.n == 0) {
+    loss.data()[0] = 0.0F;
+    return;
+  }
   for_row_ranges(runtime_.pool, cut_rows(task.n, kExpCost * task.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       prior_row(prior, i);
     }
   });
-  refine_forward(runtime_.pool, task, lease.floats());
+  refine_forward(runtime_.pool, task, rest);
   double sum = 0.0;
   for (int64_t i = 0; i < task.n; ++i) {
     const float own = own_probability(task, i);
@@ -183,17 +200,18 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
                                      const Tensor& dloss, const GradTarget& dembeddings, const GradTarget& dgiven,
                                      const GradTarget& dlogits) {
   const SimilarityTask similarity = similarity_task(embeddings, given, options, saved);
-  const Prior prior{dlogits.grad, batch, options.temperature, refine_task(batch, options.steps, saved)};
-  const RefineTask& task = prior.task;
-  const int64_t n = task.n, classes = task.classes;
+  Prior prior{dlogits.grad, batch, options.temperature, refine_task(batch, options.steps, saved)};
+  RefineTask& task = prior.task;
+  const int64_t n = task.n, all = task.all, classes = task.classes;
   const int64_t parts =
       at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
-  const int64_t kept = 2 * (n + 16) + n * n + 16 + n * classes + 16;
+  const int64_t kept = 3 * (all + 16) + all * all + 16 + n * classes + 16;
   const Workspace::Lease lease = workspace().lease(static_cast<size_t>(parts + kept) * sizeof(float), "group_loss");
   Scratch scratch{lease.floats()};
+  task.order = sort_samples(task, batch, scratch.take(all));
   float* slopes = scratch.take(n);
   float* sums = scratch.take(n);
-  float* dw = scratch.take(n * n);
+  float* dw = scratch.take(all * all);
   float* a = scratch.take(n * classes);
   float* rest = scratch.take(parts);
 
@@ -208,13 +226,13 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
     return;
   }
   const bool add = dlogits.mode == Accumulate::add;
-  const int64_t all = dlogits.grad.channels();
-  for_row_ranges(runtime_.pool, cut_rows(n, 2 * all), [&](int64_t begin, int64_t end) {
+  const int64_t width = dlogits.grad.channels();
+  for_row_ranges(runtime_.pool, cut_rows(all, 2 * width), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      float* dz = dlogits.grad.data() + i * dlogits.grad.pitch();
-      const bool anchor = batch.anchors.bytes()[i] != 0;
+      float* dz = dlogits.grad.data() + task.order[i] * dlogits.grad.pitch();
+      const bool anchor = i >= n;
       if ((anchor || batch.columns) && !add) {
-        std::memset(dz, 0, static_cast<size_t>(all) * sizeof(float));
+        std::memset(dz, 0, static_cast<size_t>(width) * sizeof(float));
       }
       if (!anchor) {
         prior_row_back(prior, i, a, sums[i], dz, add ? Put::add : Put::overwrite);
@@ -223,13 +241,20 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
   });
 }
 
-void CpuBackend::group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) {
-  const RefineTask t = refine_task({}, step, saved);
+void CpuBackend::group_loss_iterate(const GroupColumns& batch, const GroupSaved& saved, int step, const Tensor& x) {
+  RefineTask t = refine_task(batch, step, saved);
+  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(t.all) * sizeof(float), "group_loss");
+  t.order = sort_samples(t, batch, lease.floats());
+  for (int64_t i = t.n; i < t.all; ++i) {
+    float* row = x.data() + t.order[i] * x.pitch();
+    std::memset(row, 0, static_cast<size_t>(t.classes) * sizeof(float));
+    row[t.target(i)] = 1.0F;
+  }
   for (int64_t i = 0; i < t.n; ++i) {
     const vf scale = set1(t.scales[step * t.n + i]);
     for_row(t, i, t.iterate(step), nullptr, [&](int64_t at, int64_t first, int64_t columns) {
       const float* y = t.iterate(step) + at;
-      float* to = x.data() + i * x.pitch() + first;
+      float* to = x.data() + t.order[i] * x.pitch() + first;
       for_vectors(columns, [&](int64_t c, auto lanes) { lanes.store(to + c, lanes.load(y + c) * scale); });
     });
   }

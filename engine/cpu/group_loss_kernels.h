@@ -80,17 +80,22 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& task, float* scr
 void similarity_backward(ThreadPool& pool, const SimilarityTask& task, float* dw, const GradTarget& dembeddings,
                          const GradTarget& dgiven, float* scratch);
 
+// An anchor's row never changes, so only the others are refined: n of all samples. Sample order[i] is the i-th of them,
+// and from n on the i-th is an anchor.
 struct RefineTask {
-  int64_t n, classes;
+  int64_t n, all, classes;
   int steps;
-  const float* similarities;  // [n,n]
-  const int32_t* targets;     // [n]
+  const int32_t* order;       // [all]
+  const float* similarities;  // [all,all], by sample
+  const int32_t* targets;     // [all], by sample
   float* iterates;            // [steps + 1, n, classes]; the first is there already
   float* scales;              // [steps + 1, n]; likewise
   float* inverse_sums;        // [steps + 1, n]
   float* misses;              // [n]; those of the first iterate are there already
 
   GLE_INLINE float* iterate(int t) const { return iterates + t * n * classes; }
+  GLE_INLINE int32_t target(int64_t i) const { return targets[order[i]]; }
+  GLE_INLINE float similarity(int64_t i, int64_t j) const { return similarities[order[i] * all + order[j]]; }
 };
 
 // A matrix [n, classes] of the refinement lies tile after tile of kTile columns, each [n, its columns] without a gap:
@@ -110,7 +115,7 @@ int64_t refine_scratch(const RefineTask& task, int threads);
 void refine_forward(ThreadPool& pool, const RefineTask& task, float* scratch);
 
 // slopes[n] = dL/dlog X_T[i, target_i]. Gives a[n, classes] = X_0 * dL/dX_0 with its row sums, unless steps is 0, and
-// dw[n,n].
+// dw[all,all], by sample.
 void refine_backward(ThreadPool& pool, const RefineTask& task, const float* slopes, float* a, float* sums, float* dw,
                      float* scratch);
 

@@ -3,6 +3,7 @@
 //   backward  in A = X * dL/dX rather than in dL/dX, which has no bound where X is small:
 //             r = rowsum(A'),  V = (A' / X' - r) * X / q,  A = A' - X' r + X * (W^T V),  dW += V X^T
 // The sum of |A| grows at most fourfold a step. A row with q = 0 keeps its value: X' = X, A = A', V = 0.
+// An anchor is one-hot and has V = 0: it adds W_ij to one column of G, and one column of V to dW.
 //
 // An iterate is stored as Y = S with a scale 1 / q for each row, so a step is one pass over the columns: the scales of
 // X go into W. Columns are cut into pieces (shared out among threads) of tiles (which stay in the cache with W); sums
@@ -24,9 +25,9 @@ namespace {
 constexpr float kNoSupport = 1e-20F;
 constexpr float kNoMass = 1e-30F;
 
-// Work of some 10 us.
+// Work of some microseconds.
 GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
-  const int64_t wanted = at_least((int64_t{1} << 20) / (t.n * t.n), pieces_of(t.classes, 32));
+  const int64_t wanted = at_least((int64_t{1} << 17) / (t.n * t.n), pieces_of(t.classes, 32));
   return pieces_of(wanted, kTile) * kTile;
 }
 
@@ -40,10 +41,10 @@ GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_
   Scratch scratch{memory};
   Layout l{};
   l.pieces = pieces_of(t.classes, columns_of_piece(t));
-  l.ld = padded_row(t.n);
+  l.ld = padded_row(t.all);
   l.w = scratch.take(t.n * l.ld);
   l.partial_sums = scratch.take(l.pieces * t.n);
-  l.partial_dw = l.pieces > 1 ? scratch.take(l.pieces * t.n * t.n) : nullptr;
+  l.partial_dw = scratch.take(l.pieces * t.n * t.all);
   // Four tiles, their packed form, the transposed tile, and the row sums before their lanes are added.
   l.of_thread = t.n * kTile * 5 + kTile * (t.n + 4 * kLanes) + t.n * kLanes;
   l.threads = scratch.take(threads * l.of_thread);
@@ -73,6 +74,17 @@ GLE_INLINE void for_tiles(const RefineTask& t, int64_t piece, const Body& body) 
   }
 }
 
+// body(i, column) for the anchors, from n on, whose class is in these columns.
+template <class Body>
+GLE_INLINE void for_anchors(const RefineTask& t, int64_t first, int64_t columns, const Body& body) {
+  for (int64_t i = t.n; i < t.all; ++i) {
+    const int64_t column = t.target(i) - first;
+    if (column >= 0 && column < columns) {
+      body(i, column);
+    }
+  }
+}
+
 GLE_INLINE void add_lanes(const float* sums, int64_t n, float* out) {
   for (int64_t i = 0; i < n; ++i) {
     out[i] = horizontal_sum(load(sums + i * kLanes));
@@ -99,10 +111,15 @@ void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int threa
     const float* from = y + first * t.n;
     float* to = next + first * t.n;
     multiply(l.w, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
+    for_anchors(t, first, columns, [&](int64_t anchor, int64_t column) {
+      for (int64_t i = 0; i < t.n; ++i) {
+        support[i * columns + column] += l.w[i * l.ld + anchor];
+      }
+    });
     for (int64_t i = 0; i < t.n; ++i, from += columns, to += columns) {
       const float* g = support + i * columns;
       const vf scale = set1(scales[i]);
-      const vi target = set1i(static_cast<int32_t>(t.targets[i] - first));
+      const vi target = set1i(static_cast<int32_t>(t.target(i) - first));
       vf sum = load(sums + i * kLanes);
       for_vectors(columns, [&](int64_t c, auto lanes) {
         const vf weight = lanes.load(g + c);
@@ -134,7 +151,7 @@ GLE_INLINE void one_row_back(const RefineTask& t, const BackwardStep& s, int64_t
   float* a = s.a + at;
   const float inverse_sum = t.inverse_sums[(s.t + 1) * n + i];
   const vf scale = set1(t.scales[s.t * n + i]);
-  const int64_t target = t.targets[i] - first;
+  const int64_t target = t.target(i) - first;
   const bool here = target >= 0 && target < columns;
   if (inverse_sum == 0.0F) {
     for_vectors(columns, [&](int64_t c, auto lanes) {
@@ -175,8 +192,9 @@ GLE_INLINE void one_row_back(const RefineTask& t, const BackwardStep& s, int64_t
   });
 }
 
-void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const BackwardStep& s, float* dw) {
+void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const BackwardStep& s) {
   const int64_t n = t.n;
+  float* dw = l.partial_dw + piece * n * t.all;
   float* panels = l.threads + thread * l.of_thread;
   float* x = panels + n * kTile;
   float* v = x + n * kTile;
@@ -186,6 +204,11 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
   const ChannelBlocks samples{n};
   std::memset(sums, 0, static_cast<size_t>(n * kLanes) * sizeof(float));
   bool add = !s.last;
+  if (s.last) {
+    for (int64_t i = 0; i < n; ++i) {
+      std::memset(dw + i * t.all + n, 0, static_cast<size_t>(t.all - n) * sizeof(float));
+    }
+  }
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
     const ChannelBlocks blocks{columns};
     for (int64_t i = 0; i < n; ++i) {
@@ -206,7 +229,12 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
       pack_columns(x + samples.first(b) * columns, columns, columns, samples.channels_in(b),
                    samples.vectors_in(b) * kLanes, transposed + samples.first(b) * columns);
     }
-    multiply(v, columns, n, columns, transposed, samples, dw, n, add);
+    multiply(v, columns, n, columns, transposed, samples, dw, t.all, add);
+    for_anchors(t, first, columns, [&](int64_t anchor, int64_t column) {
+      for (int64_t i = 0; i < n; ++i) {
+        dw[i * t.all + anchor] += v[i * columns + column];
+      }
+    });
     add = true;
   });
   add_lanes(sums, n, l.partial_sums + piece * n);
@@ -216,6 +244,9 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
 
 int64_t refine_scratch(const RefineTask& task, int threads) {
   int64_t used = 0;
+  if (task.n == 0) {
+    return used;
+  }
   layout(task, threads, nullptr, &used);
   return used;
 }
@@ -228,14 +259,14 @@ void refine_forward(ThreadPool& pool, const RefineTask& t, float* scratch) {
     const float* scales = t.scales + step * t.n;
     float* next = t.iterate(step + 1);
     for (int64_t i = 0; i < t.n; ++i) {
-      for (int64_t j = 0; j < t.n; ++j) {
-        l.w[i * l.ld + j] = t.similarities[i * t.n + j] * scales[j];
+      for (int64_t j = 0; j < t.all; ++j) {
+        l.w[i * l.ld + j] = j < t.n ? t.similarity(i, j) * scales[j] : t.similarity(i, j);
       }
     }
     pool.parallel_for(l.pieces, [&](int64_t piece, int thread) { refine_piece(t, l, piece, thread, y, scales, next); });
     for (int64_t i = 0; i < t.n; ++i) {
       const float others = add_pieces(l, t.n, i);
-      const float sum = others + next[tile_entry(t, i, t.targets[i])];
+      const float sum = others + next[tile_entry(t, i, t.target(i))];
       float* inverse_sum = t.inverse_sums + (step + 1) * t.n + i;
       float* scale = t.scales + (step + 1) * t.n + i;
       if (sum < kNoMass) {
@@ -255,31 +286,34 @@ void refine_forward(ThreadPool& pool, const RefineTask& t, float* scratch) {
 
 void refine_backward(ThreadPool& pool, const RefineTask& t, const float* slopes, float* a, float* sums, float* dw,
                      float* scratch) {
+  std::memset(dw, 0, static_cast<size_t>(t.all * t.all) * sizeof(float));
+  if (t.n == 0 || t.steps == 0) {
+    return;
+  }
   int64_t used = 0;
   const Layout l = layout(t, pool.size(), scratch, &used);
   for (int64_t i = 0; i < t.n; ++i) {
     for (int64_t j = 0; j < t.n; ++j) {
-      l.w[i * l.ld + j] = t.similarities[j * t.n + i];
+      l.w[i * l.ld + j] = t.similarity(j, i);
     }
   }
   for (int step = t.steps - 1; step >= 0; --step) {
     const BackwardStep s{.t = step, .last = step + 1 == t.steps, .slopes = slopes, .sums = sums, .a = a};
-    pool.parallel_for(l.pieces, [&](int64_t piece, int thread) {
-      backward_piece(t, l, piece, thread, s, l.pieces > 1 ? l.partial_dw + piece * t.n * t.n : dw);
-    });
+    pool.parallel_for(l.pieces, [&](int64_t piece, int thread) { backward_piece(t, l, piece, thread, s); });
     for (int64_t i = 0; i < t.n; ++i) {
       sums[i] = add_pieces(l, t.n, i);
     }
   }
-  const int64_t entries = t.n * t.n;
-  if (t.steps == 0) {
-    std::memset(dw, 0, static_cast<size_t>(entries) * sizeof(float));
-  } else if (l.pieces > 1) {
-    std::memcpy(dw, l.partial_dw, static_cast<size_t>(entries) * sizeof(float));
-    for (int64_t piece = 1; piece < l.pieces; ++piece) {
-      const float* part = l.partial_dw + piece * entries;
-      for_vectors(entries,
-                  [&](int64_t i, auto lanes) { lanes.store(dw + i, lanes.load(dw + i) + lanes.load(part + i)); });
+  const int64_t entries = t.n * t.all;
+  for (int64_t piece = 1; piece < l.pieces; ++piece) {
+    const float* part = l.partial_dw + piece * entries;
+    for_vectors(entries, [&](int64_t i, auto lanes) {
+      lanes.store(l.partial_dw + i, lanes.load(l.partial_dw + i) + lanes.load(part + i));
+    });
+  }
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t j = 0; j < t.all; ++j) {
+      dw[t.order[i] * t.all + t.order[j]] = l.partial_dw[i * t.all + j];
     }
   }
 }

@@ -86,8 +86,8 @@ void slice_product(const SimilarityTask& t, int64_t slice, float* rows, float* p
   }
 }
 
-// P to R, mirrored from below the diagonal.
-GLE_INLINE void normalise(const SimilarityTask& t, float* p) {
+// P to R, mirrored from below the diagonal through room for [n][padded_row(n)].
+GLE_INLINE void normalise(const SimilarityTask& t, float* p, float* transposed) {
   float* inverses = t.inverses();
   for (int64_t i = 0; i < t.n; ++i) {
     const float square = p[i * t.n + i], mean = t.means()[i];
@@ -97,15 +97,17 @@ GLE_INLINE void normalise(const SimilarityTask& t, float* p) {
   for (int64_t i = 0; i < t.n; ++i) {
     float* row = p + i * t.n;
     const float inverse = inverses[i];
-    for (int64_t j = 0; j < i; ++j) {
-      row[j] *= inverse * inverses[j];
-    }
+    for_vectors(i, [&](int64_t j, auto lanes) {
+      lanes.store(row + j, lanes.load(row + j) * (lanes.load(inverses + j) * inverse));
+    });
     row[i] = inverse > 0.0F ? 1.0F : row[i] * inverse;
   }
+  const int64_t ld = padded_row(t.n);
+  pack_columns(p, t.n, t.n, t.n, ld, transposed);
   for (int64_t i = 0; i < t.n; ++i) {
-    for (int64_t j = i + 1; j < t.n; ++j) {
-      p[i * t.n + j] = p[j * t.n + i];
-    }
+    const float* column = transposed + i * ld + i + 1;
+    float* row = p + i * t.n + i + 1;
+    for_vectors(t.n - i - 1, [&](int64_t j, auto lanes) { lanes.store(row + j, lanes.load(column + j)); });
   }
 }
 
@@ -124,7 +126,8 @@ GLE_INLINE float smallest(const SimilarityTask& t) {
 
 int64_t similarity_scratch(const SimilarityTask& t, int threads) {
   const int64_t slices = pieces_of(t.features, kSlice);
-  const int64_t forward = slices * t.n * t.n + threads * (t.n * padded_row(kSlice) + kSlice * kPanel + 32);
+  const int64_t forward =
+      slices * t.n * t.n + threads * (t.n * padded_row(kSlice) + kSlice * kPanel + 32) + t.n * padded_row(t.n);
   const int64_t backward = t.n * padded_row(t.n) + t.n + threads * (t.n * kSlice + 32);
   return at_least(forward, backward) + 64;
 }
@@ -138,7 +141,10 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory
     float* parts = scratch.take(slices * entries);
     const int64_t of_rows = t.n * padded_row(kSlice), of_thread = of_rows + kSlice * kPanel;
     float* threads = scratch.take(pool.size() * of_thread);
-    find_means(t, 0, t.n);
+    float* transposed = scratch.take(t.n * padded_row(t.n));
+    const int64_t rows = pieces_of(int64_t{1} << 14, t.features);
+    pool.parallel_for(pieces_of(t.n, rows),
+                      [&](int64_t piece, int) { find_means(t, piece * rows, at_most((piece + 1) * rows, t.n)); });
     pool.parallel_for(slices, [&](int64_t slice, int thread) {
       float* rows = threads + thread * of_thread;
       slice_product(t, slice, rows, rows + of_rows, parts + slice * entries);
@@ -154,7 +160,7 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory
         lanes.store(w + i * t.n + j, sum);
       });
     }
-    normalise(t, w);
+    normalise(t, w, transposed);
   } else {
     std::memset(w, 0, static_cast<size_t>(entries) * sizeof(float));
     std::memset(t.rows, 0, static_cast<size_t>(3 * t.n) * sizeof(float));
@@ -255,14 +261,13 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
     });
     dots[i] += horizontal_sum(along);
   }
+  pack_columns(dw, n, n, n, ld, k);
   for (int64_t i = 0; i < n; ++i) {
     float* row = k + i * ld;
-    for (int64_t j = 0; j < n; ++j) {
-      row[j] = dw[i * n + j] + dw[j * n + i];
-    }
     const float outer = t.factors()[i] * inverses[i];
     for_vectors(n, [&](int64_t j, auto lanes) {
-      lanes.store(row + j, lanes.load(row + j) * outer * lanes.load(inverses + j));
+      const vf both = lanes.load(dw + i * n + j) + lanes.load(row + j);
+      lanes.store(row + j, both * outer * lanes.load(inverses + j));
     });
     row[i] = -outer * inverses[i] * dots[i];
   }

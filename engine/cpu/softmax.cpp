@@ -132,7 +132,8 @@ void CpuBackend::cross_entropy_forward(const Tensor& logits, const Tensor& label
       const float m = row_max(px, channels);
       float differences = 0.0F;
       const float log_sum = logf(row_exp_sum(px, channels, m, &differences));
-      log_sums.data()[row] = m + log_sum;
+      log_sums.data()[2 * row] = m;
+      log_sums.data()[2 * row + 1] = log_sum;
       losses[row] = log_sum + (1.0F - smoothing) * (m - px[labels.ints()[row]]);
       if (smoothing != 0.0F) {  // 0 times a class of -inf is no number
         losses[row] -= smoothing * differences / static_cast<float>(channels);
@@ -160,9 +161,10 @@ void CpuBackend::cross_entropy_backward(const Tensor& logits, const Tensor& labe
     for (int64_t row = begin; row < end; ++row) {
       const float* px = logits.data() + row * logits.pitch();
       float* pdx = dlogits.grad.data() + row * dlogits.grad.pitch();
-      const vf log_sum = set1(log_sums.data()[row]);
+      const vf m = set1(log_sums.data()[2 * row]);
+      const vf log_sum = set1(log_sums.data()[2 * row + 1]);
       for_vectors(channels, [&](int64_t c, auto lanes) {
-        lanes.put(pdx + c, (exp(lanes.load(px + c) - log_sum) - others) * factor, mode);
+        lanes.put(pdx + c, (exp((lanes.load(px + c) - m) - log_sum) - others) * factor, mode);
       });
       pdx[labels.ints()[row]] -= (1.0F - smoothing) * factor;
     }

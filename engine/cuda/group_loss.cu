@@ -205,7 +205,7 @@ void CudaBackend::group_loss_backward(const Tensor& embeddings, const Tensor& gi
   }
 }
 
-void CudaBackend::group_loss_iterate(const GroupSaved& saved, int step, const Tensor& x) {
+void CudaBackend::group_loss_iterate(const GroupColumns&, const GroupSaved& saved, int step, const Tensor& x) {
   const RefineTask t = refine_task(nullptr, step, saved);
   const float* y = t.iterates + step * t.n * t.classes;
   map(at("group_loss_iterate"), false, Iterate{In(y, t.classes), t.scales + step * t.n}, t.n, t.classes, x);

@@ -138,7 +138,8 @@ struct CrossEntropy {
       loss -= smoothing * differences / static_cast<float>(channels);
     }
     if (group.lane == 0) {
-      log_sums[row] = m + log_sum;
+      log_sums[2 * row] = m;
+      log_sums[2 * row + 1] = log_sum;
       losses[row] = loss;
     }
   }
@@ -157,13 +158,13 @@ struct CrossEntropyBack {
   __device__ void row(const Group& group, int64_t row) const {
     const float factor = *dloss / static_cast<float>(rows);
     const float others = smoothing / static_cast<float>(channels), own = (1.0F - smoothing) * factor;
-    const float log_sum = log_sums[row];
+    const float m = log_sums[2 * row], log_sum = log_sums[2 * row + 1];
     const int32_t label = labels[row];
     group.template columns<kWidth>(channels, [&](int64_t c, auto width) {
       constexpr int kHere = decltype(width)::count;
       const auto v = x.load<kHere>(row, c);
       dx.put<kHere>(row, c, each<kHere>([&](int i) {
-                      const float d = (expf(v.at[i] - log_sum) - others) * factor;
+                      const float d = (expf((v.at[i] - m) - log_sum) - others) * factor;
                       return c + i == label ? d - own : d;
                     }));
     });

@@ -108,7 +108,7 @@ Kernel group_loss_iterate() {
       const Call call(b, p);
       forward(b, in, p, call, b.new_tensor("test", {1}));
       for (size_t t = 0; t < out.size(); ++t) {
-        b.group_loss_iterate(call.saved, static_cast<int>(t), out[t].grad);
+        b.group_loss_iterate(call.columns, call.saved, static_cast<int>(t), out[t].grad);
       }
     };
     kernel.cases.push_back(c);

@@ -101,7 +101,8 @@ Kernel cross_entropy_backward() {
   Draw draw(35);
   for (const Shape& shape : matrix_shapes()) {
     for (const float smoothing : {0.0F, 0.1F}) {
-      const Array x = draw.array(shape, -3, 3);
+      const double base = draw.one_of<double>({0, 1e4});
+      const Array x = draw.array(shape, base - 3, base + 3);
       const std::vector<int> labels = draw.labels(shape.rows(), shape.channels());
       kernel.cases.push_back({name_of(shape) + " smoothing " + std::to_string(smoothing),
                               {{x},

@@ -34,7 +34,7 @@ Array softmax(const Array& x);
 Array softmax_backward(const Array& y, const Array& dy);
 Array log_softmax(const Array& x);
 Array log_softmax_backward(const Array& y, const Array& dy);
-Array log_sums(const Array& logits);
+Array log_sums(const Array& logits);  // [rows,2]: the largest logit, log sum exp of what they are below it
 Array cross_entropy(const Array& logits, const std::vector<int>& labels, double smoothing);
 Array cross_entropy_backward(const Array& logits, const std::vector<int>& labels, double smoothing, double dloss);
 

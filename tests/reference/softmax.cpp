@@ -6,7 +6,7 @@
 namespace gle::reference {
 
 Array log_sums(const Array& logits) {
-  Array sums({logits.rows()});
+  Array sums({logits.rows(), 2});
   for (int64_t row = 0; row < logits.rows(); ++row) {
     double largest = logits(row, 0);
     for (int64_t c = 1; c < logits.channels(); ++c) {
@@ -16,7 +16,8 @@ Array log_sums(const Array& logits) {
     for (int64_t c = 0; c < logits.channels(); ++c) {
       sum += std::exp(logits(row, c) - largest);
     }
-    sums[row] = largest + std::log(sum);
+    sums(row, 0) = largest;
+    sums(row, 1) = std::log(sum);
   }
   return sums;
 }
@@ -26,7 +27,7 @@ Array log_softmax(const Array& x) {
   Array y(x.shape);
   for (int64_t row = 0; row < x.rows(); ++row) {
     for (int64_t c = 0; c < x.channels(); ++c) {
-      y(row, c) = x(row, c) - sums[row];
+      y(row, c) = x(row, c) - sums(row, 0) - sums(row, 1);
     }
   }
   return y;
