@@ -154,11 +154,11 @@ class CudaTrainingTest : public testing::TestWithParam<Case> {
   }
 };
 
-// The ops are held to 1e-5 elsewhere (cuda_ops_test). Here rounding is amplified on the way back: a pixel at a kink of a
-// ReLU or a tie of a maximum takes the other branch. By how much depends on the network: two instruction sets of the CPU
-// are 1e-2 apart in BN-Inception's gradients, which pools maxima in every block, and 7e-5 in DenseNet's; so that distance
-// is the yardstick, and twice it the limit. The running statistics have no kinks behind them: they agree to 3e-7. All
-// start each step from the same checkpoint.
+// The ops are held to 1e-5 elsewhere (cuda_ops_test). Here rounding is amplified on the way back: a pixel at a kink of
+// a ReLU or a tie of a maximum takes the other branch. By how much depends on the network: two instruction sets of the
+// CPU are 1e-2 apart in BN-Inception's gradients, which pools maxima in every block, and 7e-5 in DenseNet's; so that
+// distance is the yardstick, and twice it the limit. The running statistics have no kinks behind them: they agree to
+// 3e-7. All start each step from the same checkpoint.
 TEST_P(CudaTrainingTest, EqualsTheCpuAndResumes) {
   const Case c = GetParam();
   const auto on_gpu = [] { return make_backend({.device = "cuda", .deterministic = true, .graphs = true}); };
