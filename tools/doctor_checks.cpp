@@ -88,7 +88,10 @@ Var classify(Context& ctx, const Draw& draw) {
 }
 
 Check loss_check(const Loss& loss) {
-  return {std::string(loss.name), [&loss](Context& ctx, const Draw& draw) {
+  const bool chooses =
+      loss.name == "triplet_hard" || loss.name == "triplet_semihard" || loss.name == "multi_similarity";
+  return {std::string(loss.name),
+          [&loss](Context& ctx, const Draw& draw) {
             std::vector<int32_t> labels(54);
             for (size_t i = 0; i < labels.size(); ++i) {
               labels[i] = static_cast<int32_t>(i / 9 * 11);
@@ -99,7 +102,8 @@ Check loss_check(const Loss& loss) {
             in.proxies = loss.needs_proxies ? draw({100, 1024}) : Var();
             GroupBatch batch;
             return loss.run(ctx, LossSettings(), in, batch);
-          }};
+          },
+          chooses};
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace gle::doctor {
 struct Check {
   std::string name;
   std::function<Var(Context&, const std::function<Var(const Shape&)>& draw)> forward;
+  // The gradient depends on which of nearly equal pairs is chosen, the output does not.
+  bool chooses = false;
 };
 
 std::vector<Check> all_checks();
