@@ -1,7 +1,8 @@
 // How fast images become batches, and what training loses to it. By hand:
 //   gle-bench-data load DIR WORKERS IMAGES     decode + RandomResizedCrop 227 + mirror + normalise: images a
 //                                            second, and processor time an image in ms
-//   gle-bench-data train DIR WORKERS BATCHES   matrix products as a training step's stand-in, with and without loading
+//   gle-bench-data train DIR WORKERS BATCHES   training steps of BN-Inception, in turns on one batch that is there and
+//                                            on batches of the loader
 // bench/peers/run.sh runs the first beside torchvision.
 #include <chrono>
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "data/loader.h"
 #include "engine/cpu/cpu.h"
 #include "engine/error.h"
+#include "training/learner.h"
 
 namespace gle::data {
 
@@ -56,65 +58,48 @@ void load(const std::shared_ptr<const Dataset>& data, int workers, int64_t image
               static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC * 1e3 / count);
 }
 
-// About the arithmetic of BN-Inception's training step on a batch of 32: 120 GFLOP of matrix products on all cores.
-class Step {
- public:
-  explicit Step(Backend& backend)
-      : backend_(backend),
-        a_(backend.new_tensor("bench", {kRows, kDepth})),
-        b_(backend.new_tensor("bench", {kDepth, kColumns})),
-        c_(backend.new_tensor("bench", {kRows, kColumns})) {
-    backend.fill(1.0F, a_);
-    backend.fill(0.5F, b_);
-  }
-  void run() {
-    constexpr int kTimes = 112;
-    for (int i = 0; i < kTimes; ++i) {
-      backend_.gemm(a_, Transpose::no, b_, Transpose::no, {}, {c_});
-    }
-    backend_.synchronise();
-  }
-
- private:
-  static constexpr int64_t kRows = 1024;
-  static constexpr int64_t kDepth = 512;
-  static constexpr int64_t kColumns = 1024;
-  Backend& backend_;
-  Tensor a_;
-  Tensor b_;
-  Tensor c_;
-};
-
 void train(const std::shared_ptr<const Dataset>& data, int workers, int64_t batches) {
   const auto backend = make_cpu_backend();
-  Step step(*backend);
-  const Tensor input = backend->new_tensor("bench", {kBatch, 227, 227, 3});
+  TrainingConfig config;
+  config.network.name = "bn_inception";
+  Learner learner(*backend, config, data->train_classes);
+  learner.network().initialise(*backend, 1);
+  learner.begin_phase(config.phase1, Learner::Moments::reset);
+  uint64_t steps = 0;
+  const auto step = [&](const Batch& batch) {
+    learner.add(batch.images, batch.labels, steps++, 1);
+    learner.measure();
+    learner.step(1e-4F);
+  };
+
   const auto loader = loader_of(data, workers);
-  step.run();
+  const auto idle = loader_of(data, 0);
+  idle->start(plan_of(*data, 0), 0);
+  Batch always;
+  idle->next(always);
+  step(always);
   double alone = 0;
   double loaded = 0;
-  // In turns, so that whatever else the machine does hits both alike.
-  constexpr int64_t kTurn = 4;
-  uint64_t epoch = 0;
+  // In turns, so that whatever else the machine does hits both alike; the loader stands still meanwhile.
+  constexpr int64_t kTurn = 8;
   for (int64_t done = 0; done < batches; done += kTurn) {
     Clock::time_point start = Clock::now();
     for (int64_t i = 0; i < kTurn; ++i) {
-      step.run();
+      step(always);
     }
     alone += seconds_since(start);
-    loader->start(plan_of(*data, epoch), epoch);
-    ++epoch;
+    EpochPlan turn = plan_of(*data, static_cast<uint64_t>(done));
+    turn.items.resize(static_cast<size_t>(kTurn * kBatch));
+    loader->start(std::move(turn), static_cast<uint64_t>(done));
     start = Clock::now();
-    Batch batch;
-    for (int64_t i = 0; i < kTurn && loader->next(batch); ++i) {
-      backend->upload(batch.images.data(), input);
-      step.run();
+    for (Batch batch; loader->next(batch);) {
+      step(batch);
     }
     loaded += seconds_since(start);
   }
-  std::printf("step alone %.1f ms, with loading by %d workers %.1f ms: %+.1f%%\n",
-              alone * 1e3 / static_cast<double>(batches), workers, loaded * 1e3 / static_cast<double>(batches),
-              (loaded / alone - 1) * 100);
+  const double count = static_cast<double>((batches + kTurn - 1) / kTurn * kTurn);
+  std::printf("step alone %.1f ms, with loading by %d workers %.1f ms: %+.1f%%\n", alone * 1e3 / count, workers,
+              loaded * 1e3 / count, (loaded / alone - 1) * 100);
 }
 
 int main(int argc, char** argv) {

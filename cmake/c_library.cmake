@@ -29,6 +29,9 @@ endif()
 if(GLE_CUDA STREQUAL "ON")
   string(APPEND GLE_PRIVATE_LIBRARIES " ${GLE_LIB_cudnn} ${GLE_LIB_cublas} ${GLE_LIB_cudart}")
 endif()
+# Found from where the file lies, so that `cmake --install --prefix` may put it anywhere.
+file(RELATIVE_PATH GLE_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" GLE_PREFIX_FROM_PC ${GLE_PREFIX_FROM_PC})
 configure_file(cmake/gle.pc.in gle.pc @ONLY)
 
 foreach(library gle_c gle_c_static)

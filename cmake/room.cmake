@@ -8,6 +8,10 @@ function(gle_compile_options target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${GLE_SANITIZE};-fno-omit-frame-pointer>)
     target_link_options(${target} PUBLIC -fsanitize=${GLE_SANITIZE})
   endif()
+  if(GLE_FUZZ) # what a fuzzer does not see it cannot aim at
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+    target_link_options(${target} PUBLIC -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 function(gle_room name)

@@ -94,7 +94,9 @@ Folder::Folder(const fs::path& path, Outside outside) : path_(path.string()), ou
 }
 
 std::string Folder::full(const std::string& relative) const {
-  return relative.empty() ? path_ : relative.front() == '/' ? relative : path_ + "/" + relative;
+  return relative.empty()          ? path_
+         : relative.front() == '/' ? relative
+                                   : path_ + (path_.ends_with('/') ? "" : "/") + relative;
 }
 
 int Folder::open(const std::string& relative, uint64_t& size) const {

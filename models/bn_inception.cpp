@@ -1,4 +1,6 @@
-// BN-Inception as ported from Caffe: every convolution has a bias, pools round up, average pools count their padding.
+// BN-Inception as ported from Caffe: pools round up, average pools count their padding.
+#include <string_view>
+
 #include "models/graph_builder.h"
 
 namespace gle {
@@ -33,7 +35,7 @@ constexpr Pool2dOptions kHalving{
 constexpr Pool2dOptions kSameSize{
     .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, .pad_h = 1, .pad_w = 1, .rounding = Rounding::ceil};
 
-Place build_module(GraphBuilder& b, const Module& m, const Place& x, bool last) {
+Place build_module(GraphBuilder& b, const Module& m, const Place& x, Padding padding, bool last) {
   const std::string name = m.name;
   const bool halves = m.pool == Pool::maximum_alone;
   const auto unit = [&](const std::string& suffix, const Place& in, const ConvSpec& spec,
@@ -58,8 +60,10 @@ Place build_module(GraphBuilder& b, const Module& m, const Place& x, bool last) 
   if (halves) {
     b.max_pool(name + "_pool", x, kHalving, b.part(y, taken, x.channels()));
   } else {
-    const Place pooled = m.pool == Pool::average ? b.average_pool(name + "_pool", x, kSameSize)
-                                                 : b.max_pool(name + "_pool", x, kSameSize);
+    Pool2dOptions same_size = kSameSize;
+    same_size.padding = padding;
+    const Place pooled = m.pool == Pool::average ? b.average_pool(name + "_pool", x, same_size)
+                                                 : b.max_pool(name + "_pool", x, same_size);
     unit("_pool_proj", pooled, {.out = m.pool_projection}, b.part(y, taken, m.pool_projection));
   }
   return y;
@@ -67,15 +71,20 @@ Place build_module(GraphBuilder& b, const Module& m, const Place& x, bool last) 
 
 }  // namespace
 
-Graph build_bn_inception(GraphBuilder& b) {
+Graph build_bn_inception(GraphBuilder& b, BnInceptionKind kind) {
+  const bool model_zoo = kind == BnInceptionKind::model_zoo;
   Place x = b.conv_norm("conv1_7x7_s2", "conv1_7x7_s2_bn", b.image(),
                         {.out = 64, .kernel_h = 7, .kernel_w = 7, .stride = 2, .pad_h = 3, .pad_w = 3});
   x = b.max_pool("pool1_3x3_s2", x, kHalving);
   x = b.conv_norm("conv2_3x3_reduce", "conv2_3x3_reduce_bn", x, {.out = 64});
   x = b.conv_norm("conv2_3x3", "conv2_3x3_bn", x, {.out = 192, .kernel_h = 3, .kernel_w = 3, .pad_h = 1, .pad_w = 1});
   x = b.max_pool("pool2_3x3_s2", x, kHalving);
-  for (const Module& module : kModules) {
-    x = build_module(b, module, x, &module == std::end(kModules) - 1);
+  for (Module module : kModules) {
+    const std::string_view name = module.name;
+    if (model_zoo && (name == "inception_4c" || name == "inception_4d")) {
+      module.pool_projection = 96;
+    }
+    x = build_module(b, module, x, model_zoo ? Padding::ignored : Padding::counted, name == "inception_5b");
   }
   return b.finish(x);
 }

@@ -76,7 +76,11 @@ class GraphBuilder {
 };
 
 // The backbones, each a table.
-Graph build_bn_inception(GraphBuilder& builder);
+
+// `model_zoo`: the Inception-v2 of the ONNX model zoo, which came from Caffe2. Its average pools ignore their padding
+// and two modules have narrower pool projections; else as pretrainedmodels has it.
+enum class BnInceptionKind { pretrainedmodels, model_zoo };
+Graph build_bn_inception(GraphBuilder& builder, BnInceptionKind kind);
 
 struct DenseNetTable {
   int64_t growth;

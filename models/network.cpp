@@ -25,7 +25,8 @@ struct Entry {
 };
 
 constexpr Entry kNetworks[] = {
-    {"bn_inception", "last_linear", 1e-5F, WeightRule::pytorch_default, true, build_bn_inception},
+    {"bn_inception", "last_linear", 1e-5F, WeightRule::pytorch_default, true,
+     [](GraphBuilder& b) { return build_bn_inception(b, BnInceptionKind::pretrainedmodels); }},
     {"densenet121", "classifier", 1e-5F, WeightRule::he_normal, false,
      [](GraphBuilder& b) {
        return build_densenet(b, {32, {6, 12, 24, 16}, 64});
@@ -46,6 +47,8 @@ constexpr Entry kNetworks[] = {
      [](GraphBuilder& b) {
        return build_densenet(b, {8, {2, 2, 2, 2}, 16});
      }},
+    {"inception_v2", "last_linear", 1e-5F, WeightRule::pytorch_default, false,
+     [](GraphBuilder& b) { return build_bn_inception(b, BnInceptionKind::model_zoo); }},
     {"inception_v3", "fc", 1e-3F, WeightRule::normal_tenth, false,
      [](GraphBuilder& b) { return build_inception_v3(b, InceptionV3Pools::torchvision); }},
     {"inception_v3_2015", "fc", 1e-3F, WeightRule::normal_tenth, false,

@@ -171,6 +171,7 @@ std::vector<WeightTensor> renamed_weights(Network& network, const WeightFile& fi
   const std::vector<WeightTensor> of_2015 = from_2015_names(network, file);
   std::vector<WeightTensor> result;
   std::set<std::string, std::less<>> seen;
+  bool has_classifier = false;
   for (const WeightTensor& tensor : of_2015.empty() ? file.tensors : of_2015) {
     const std::string name = name_in_network(known, tensor.name);
     if (passed_over(name)) {
@@ -178,6 +179,7 @@ std::vector<WeightTensor> renamed_weights(Network& network, const WeightFile& fi
     }
     const auto found = known.find(name);
     const bool classifier = name.starts_with(network.classifier_name() + ".");
+    has_classifier = has_classifier || classifier;
     if (found == known.end()) {
       // A network built without a classifier, or with one that has no bias, does not want the file's.
       (classifier ? report.skipped : report.unexpected).push_back(name);
@@ -195,7 +197,10 @@ std::vector<WeightTensor> renamed_weights(Network& network, const WeightFile& fi
     report.loaded.push_back(name);
     result.push_back({name, wanted, tensor.values});
   }
-  const bool no_classifier = !report.skipped.empty() || file.tensors.empty() || !of_2015.empty();
+  const bool no_classifier = !report.skipped.empty() || file.tensors.empty() || !has_classifier;
+  if (network.classifier() && !report.loaded.empty() && !has_classifier) {
+    report.skipped.push_back(network.classifier_name() + ": the file has none");
+  }
   for (const auto& [name, parameter] : known) {
     if (!seen.contains(name) && !(no_classifier && name.starts_with(network.classifier_name() + "."))) {
       report.missing.push_back(name);
@@ -209,7 +214,7 @@ LoadReport load_weights(Backend& backend, Network& network, const WeightFile& fi
   const std::vector<WeightTensor> tensors = renamed_weights(network, file, report);
   if (strictness == Strictness::strict && !report.complete()) {
     fail(ErrorCode::weights, file.name, ": does not fit ", network.options().name, ". ", report.text(),
-         "\nLoad leniently to take what fits.");
+         "\nTo take what fits: --no-strict, or network.strict = false in a config.");
   }
   if (report.loaded.empty()) {
     fail(ErrorCode::weights, file.name, ": nothing in it belongs to ", network.options().name, ". ", report.text());

@@ -34,7 +34,7 @@ struct LoadReport {
   std::vector<std::string> missing;     // the network has it, the file has not
   std::vector<std::string> unexpected;  // the other way round
   std::vector<std::string> mismatched;  // "name: the file has [..], the network [..]"
-  std::vector<std::string> skipped;     // a classifier of another number of classes
+  std::vector<std::string> skipped;     // a classifier of another number of classes, or none
 
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
   // One line per kind, with up to `most` names of each.

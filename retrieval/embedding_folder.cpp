@@ -37,16 +37,17 @@ constexpr const char* kMeta = "meta.json";
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-// Not an error: there is none, or it is not what we write.
-std::optional<Json> read_json(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) {
-    return std::nullopt;
-  }
-  const std::vector<std::byte> bytes = read_file(path.string());
+// Not an error: it is not what we write.
+std::optional<Json> json_of(Bytes bytes) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   Json json = Json::parse(text, text + bytes.size(), nullptr, false);
   return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
+}
+
+// Nor that there is none.
+std::optional<Json> read_json(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) ? json_of(read_file(path.string())) : std::nullopt;
 }
 
 std::string ids_of(const std::vector<EmbeddedItem>& items) {
@@ -75,7 +76,11 @@ std::vector<EmbeddedItem> items_of(std::span<const std::byte> bytes, const std::
   std::vector<EmbeddedItem> items;
   for (const data::CsvTable::Row& row : table.rows) {
     const auto number = [&](size_t at) {
-      return static_cast<int32_t>(data::whole_number(row.fields[at], name, row.line));
+      const int64_t value = data::whole_number(row.fields[at], name, row.line);
+      if (value < INT32_MIN || value > INT32_MAX) {
+        fail(ErrorCode::data, name, ":", row.line, ": ", value, " is too large");
+      }
+      return static_cast<int32_t>(value);
     };
     items.push_back({row.fields[path], row.fields[class_name], number(label), number(camera), number(query) != 0,
                      number(gallery) != 0});
@@ -104,7 +109,7 @@ EmbeddingWriter::EmbeddingWriter(fs::path folder, std::string job, std::vector<E
     fail(ErrorCode::io, folder_.string(), ": cannot be made: ", problem.message());
   }
   if (const std::optional<Json> meta = read_json(file(kMeta)); meta && !replace) {
-    if (meta->value("job", Json()) != Json::parse(job_) || meta->value("ids", 0U) != crc32c(bytes_of(ids_))) {
+    if (meta->value("job", Json()) != Json::parse(job_) || meta->value("ids", Json()) != crc32c(bytes_of(ids_))) {
       fail(ErrorCode::usage, folder_.string(),
            ": holds embeddings of another job; choose another folder or --overwrite");
     }
@@ -137,16 +142,17 @@ void EmbeddingWriter::begin() {
 bool EmbeddingWriter::continued() {
   const std::optional<Json> progress = read_json(file(kProgress));
   if (!progress || progress->value("job", Json()) != Json::parse(job_) ||
-      progress->value("ids", 0U) != crc32c(bytes_of(ids_))) {
+      progress->value("ids", Json()) != crc32c(bytes_of(ids_))) {
     return false;
   }
   fd_ = ::open(file(kPartial).c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) {
     return false;
   }
-  rows_ = progress->value("rows", int64_t{0});
+  const Json rows = progress->value("rows", Json());
+  rows_ = rows.is_number_integer() ? rows.get<int64_t>() : -1;
   const bool fits = rows_ >= 0 && rows_ <= static_cast<int64_t>(items_.size());
-  if (!fits || checksum_of_rows(rows_) != progress->value("crc32c", 0U)) {
+  if (!fits || progress->value("crc32c", Json()) != checksum_of_rows(rows_)) {
     ::close(fd_);
     fd_ = -1;
     rows_ = 0;
@@ -256,28 +262,44 @@ Embeddings EmbeddingFolder::view() const {
 }
 
 EmbeddingFolder EmbeddingFolder::read(const fs::path& folder) {
-  const std::optional<Json> meta = read_json(folder / kMeta);
-  if (!meta) {
-    std::error_code ignored;
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / kMeta, ignored)) {
     fail(ErrorCode::data, folder.string(), ": has no meta.json",
          fs::exists(folder / kProgress, ignored) ? "; gle-embed has not finished, start it again to continue"
                                                  : ": is it a folder of gle-embed's?");
   }
-  const auto checked = [&](const char* name, const char* key) {
-    const fs::path path = folder / name;
-    std::vector<std::byte> bytes = read_file(path.string());
-    if (const Json expected = meta->value(key, Json()); expected != crc32c(bytes)) {
-      fail(ErrorCode::data, path.string(), ": is not what meta.json says: its CRC-32C is ", crc32c(bytes), ", not ",
-           expected.dump());
+  const auto content = [&](const char* name) {
+    if (!fs::is_regular_file(folder / name, ignored)) {
+      fail(ErrorCode::data, folder.string(), ": ", name, " is missing: run gle-embed again");
     }
-    return bytes;
+    return read_file((folder / name).string());
   };
+  return parse({content(kMeta), content(kEmbeddings), content(kIds)}, folder);
+}
+
+EmbeddingFolder EmbeddingFolder::parse(const EmbeddingFiles& files, const fs::path& folder) {
+  const std::optional<Json> meta = json_of(files.meta);
+  if (!meta) {
+    fail(ErrorCode::data, (folder / kMeta).string(), ": is not a JSON object: is it gle-embed's?");
+  }
+  const auto require_sum = [&](const char* name, const char* key, Bytes bytes) {
+    if (const Json expected = meta->value(key, Json()); expected != crc32c(bytes)) {
+      fail(ErrorCode::data, (folder / name).string(), ": is not what meta.json says: its CRC-32C is ", crc32c(bytes),
+           ", not ", expected.dump());
+    }
+  };
+  require_sum(kEmbeddings, "embeddings", files.embeddings);
+  require_sum(kIds, "ids", files.ids);
   EmbeddingFolder result;
-  result.array = parse_npy(checked(kEmbeddings, "embeddings"), (folder / kEmbeddings).string());
-  result.items = items_of(checked(kIds, "ids"), (folder / kIds).string());
+  try {
+    result.array = parse_npy(files.embeddings, (folder / kEmbeddings).string());
+  } catch (const Error& error) {
+    fail(ErrorCode::data, error.what());
+  }
+  result.items = items_of(files.ids, (folder / kIds).string());
   result.job = meta->value("job", Json::object()).dump();
   if (result.array.kind != 'f' || result.array.item_bytes != sizeof(float) || result.array.shape.size() != 2 ||
-      result.array.shape[0] != std::ssize(result.items)) {
+      result.array.shape[0] != std::ssize(result.items) || result.array.data.empty()) {
     fail(ErrorCode::data, folder.string(), ": embeddings.npy and ids.csv do not fit together");
   }
   return result;

@@ -67,6 +67,11 @@ class EmbeddingWriter {
   int fd_ = -1;
 };
 
+// What its files hold.
+struct EmbeddingFiles {
+  Bytes meta, embeddings, ids;
+};
+
 // Such a folder in memory, its checksums verified.
 struct EmbeddingFolder {
   NpyArray array;
@@ -75,8 +80,11 @@ struct EmbeddingFolder {
 
   Embeddings view() const;
 
-  // Throws ErrorCode::data if anything is missing, malformed, or not what its checksum says.
+  // Throws ErrorCode::data if anything is missing, malformed, or not what its checksum says; ErrorCode::io if a file
+  // cannot be read.
   static EmbeddingFolder read(const std::filesystem::path& folder);
+  // The same from the files' contents; `folder` is for messages.
+  static EmbeddingFolder parse(const EmbeddingFiles& files, const std::filesystem::path& folder);
 };
 
 bool is_embedding_folder(const std::filesystem::path& folder);

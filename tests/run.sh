@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests: as released, without any dependency, and, where CUDA is
-# installed, the CUDA backend on the emulated device (cuda-host; no GPU needed). `all` adds oneDNN and the address,
-# undefined-behaviour and thread sanitizers, whose builds take long.
-#   tests/run.sh [all | preset...]     default: release minimal, and cuda-host where nvcc and cuDNN are found
+# Installs what is missing, builds, and runs all tests: as released, without any dependency, where CUDA is installed
+# the CUDA backend on the emulated device (cuda-host; no GPU needed), and where clang is the parsers' fuzz targets for
+# ten seconds each. `all` fuzzes everything for thirty, and adds oneDNN and the address, undefined-behaviour and thread
+# sanitizers, whose builds take long.
+#   tests/run.sh [all | preset...]     default: release minimal, and cuda-host and fuzz where they can be built
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/install-packages.sh test
@@ -16,13 +17,28 @@ elif [ $# -eq 0 ] || [ "$*" = all ]; then
   echo "== cuda-host: skipped, since nvcc or the headers of cuDNN are not installed"
 fi
 
+fuzz=()
+if echo 'extern "C" int LLVMFuzzerTestOneInput() { return 0; }' |
+  clang++ -xc++ -fsanitize=fuzzer,address - -o /dev/null 2>/dev/null; then
+  fuzz=(fuzz)
+elif [ $# -eq 0 ] || [ "$*" = all ]; then
+  echo "== fuzz: skipped, since clang++ with libFuzzer is not installed"
+fi
+
 presets=("$@")
+fuzzing=(--seconds 30)
 case "$*" in
-  "") presets=(release minimal "${cuda[@]}") ;;
-  all) presets=(release minimal onednn asan tsan "${cuda[@]}") ;;
+  "") presets=(release minimal "${cuda[@]}" "${fuzz[@]}"); fuzzing=(--seconds 10 parsers) ;;
+  all) presets=(release minimal onednn asan tsan "${cuda[@]}" "${fuzz[@]}") ;;
 esac
 for preset in "${presets[@]}"; do
   start=$SECONDS
+  if [ "$preset" = fuzz ]; then
+    echo "== fuzz"
+    tests/fuzz/run.sh "${fuzzing[@]}"
+    echo "== fuzz: done ($((SECONDS - start)) s)"
+    continue
+  fi
   echo "== $preset: build"
   cmake --preset "$preset" >/dev/null
   cmake --build --preset "$preset" -- --quiet

@@ -43,6 +43,13 @@ std::vector<ConvGeometry> conv_geometries() {
       {{2, 4, 6, 64}, {33, 1, 1, 64}, {}, false},
       {{1, 9, 11, 8}, {16, 5, 5, 8}, {1, 1, 2, 2}, true},
       {{1, 4, 4, 100}, {50, 3, 3, 100}, {1, 1, 1, 1}, true},
+      // 3x3 with many channels: odd and even sizes, every padding, single pixels, several groups of squares
+      {{2, 7, 10, 40}, {36, 3, 3, 40}, {1, 1, 1, 1}, true},
+      {{1, 6, 5, 48}, {33, 3, 3, 48}, {1, 1, 0, 2}, false},
+      {{3, 4, 8, 32}, {68, 3, 3, 32}, {1, 1, 2, 0}, true},
+      {{2, 1, 1, 33}, {40, 3, 3, 33}, {1, 1, 1, 1}, true},
+      {{2, 3, 3, 130}, {47, 3, 3, 130}, {1, 1, 0, 0}, false},
+      {{2, 46, 47, 32}, {35, 3, 3, 32}, {1, 1, 1, 1}, false},
       // strides
       {{2, 9, 9, 3}, {8, 3, 3, 3}, {2, 2, 1, 1}, true},
       {{1, 15, 13, 3}, {12, 7, 7, 3}, {2, 2, 3, 3}, true},
@@ -68,7 +75,7 @@ std::vector<ConvGeometry> conv_geometries() {
       {{3, 50, 50, 8}, {9, 1, 1, 8}, {}, false},
   };
   Draw draw(2);
-  while (all.size() < 73) {
+  while (all.size() < 79) {
     const int64_t c = draw.one_of<int64_t>({1, 2, 3, 7, 8, 16, 17, 24, 31, 64});
     const int64_t k = draw.one_of<int64_t>({1, 2, 5, 8, 15, 16, 24, 33, 48, 65});
     const int r = draw.small(1, 5), s = draw.small(1, 5);

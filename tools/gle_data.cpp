@@ -6,6 +6,7 @@
 #include "data/check.h"
 #include "data/sampler.h"
 #include "engine/error.h"
+#include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 
 namespace gle::data {
@@ -134,7 +135,8 @@ int main(int argc, char** argv) {
       .add_option("--dataset", arguments.dataset.dataset,
                   "cub, cub-classification, cars, sop, inshop, market1501, dukemtmc, cuhk03-detected, cuhk03-labeled, "
                   "cuhk03-np, msmt17, folders, csv, shards; without it: by what is in the folder")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->check(tools::suggested(dataset_names()));
   check_app.add_option("--train-classes", train_classes, "class folders: train on classes A to B-1")
       ->option_text("A:B");
   check_app.add_option("--samples", arguments.samples, "images of a class in a batch")
@@ -147,6 +149,7 @@ int main(int argc, char** argv) {
       ->option_text("N")
       ->check(CLI::Range(0, 1024));
   tools::add_verbosity_options(check_app, verbosity);
+  check_app.footer("example: gle-data check pictures/ --train-classes 0:100 --samples 5");
   return program.run(argc, argv, [&] {
     if (!train_classes.empty()) {
       arguments.dataset.train_classes = range_of(train_classes);

@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "models/files/atomic_file.h"
 #include "retrieval/evaluate.h"
+#include "tools/cli/command.h"
 #include "tools/cli/device.h"
 #include "tools/evaluation_source.h"
 
@@ -244,10 +245,12 @@ void add_strategy_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--strategies", arguments.strategies,
                  "none, all, or some of M,B,L,R,F: mixed pooling, beta normalisation, leaky, re-ranking, flip; a table "
                  "of each alone and of their sums")
-      ->option_text("LIST");
+      ->option_text("LIST")
+      ->check(suggested({"none", "all"}));
   app.add_option("--preset", arguments.preset,
                  "whose published values: cub, cars, sop, inshop, market1501; default: the data set's")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->check(suggested({"cub", "cars", "sop", "inshop", "market1501"}));
   app.add_option("--values", arguments.source, "paper: its table; official: the authors' program")
       ->option_text("SOURCE")
       ->check(CLI::IsMember({"paper", "official"}));

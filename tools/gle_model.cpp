@@ -16,6 +16,7 @@
 #include "models/model_file.h"
 #include "models/onnx.h"
 #include "models/plan.h"
+#include "tools/cli/command.h"
 #include "tools/cli/program.h"
 
 namespace gle::tools {
@@ -246,7 +247,9 @@ void add_head_options(CLI::App& app, Arguments& arguments) {
 
 void add_weight_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--weights", arguments.weights, "any weight file or checkpoint")->option_text("FILE")->required();
-  app.add_option("--network", arguments.network, "where the file does not say it itself")->option_text("NAME");
+  app.add_option("--network", arguments.network, "where the file does not say it itself")
+      ->option_text("NAME")
+      ->check(suggested(network_names()));
   app.add_flag("--no-strict", arguments.lenient, "take the tensors that fit");
   add_head_options(app, arguments);
   app.add_option("--slope", arguments.forward.last_slope, "GL++: of the last activation below 0")
@@ -268,7 +271,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 
   CLI::App* info_app = app.add_subcommand("info", "layers, parameters, multiply-adds and memory of a network");
-  info_app->add_option("NAME", arguments.network, "bn_inception, densenet121, inception_v3, ...")->required();
+  info_app->footer("example: gle-model info densenet161 --classes 751 --input 256x128 --batch 30");
+  info_app->add_option("NAME", arguments.network, "bn_inception, densenet121, inception_v3, ...")
+      ->required()
+      ->check(suggested(network_names()));
   info_app->add_option("--input", arguments.input, "size of the images")->option_text("HxW");
   info_app->add_option("--batch", arguments.planned_batch, "images in a batch")
       ->option_text("B")
@@ -277,34 +283,40 @@ int main(int argc, char** argv) {
   add_head_options(*info_app, arguments);
 
   CLI::App* init_app = app.add_subcommand("init", "a network's weights as training from scratch begins with them");
-  init_app->add_option("NAME", arguments.network, "the network")->required();
+  init_app->footer("example: gle-model init bn_inception start.safetensors --classes 100 --seed 7");
+  init_app->add_option("NAME", arguments.network, "the network")->required()->check(suggested(network_names()));
   init_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
   init_app->add_option("--seed", arguments.seed, "of the random numbers")->option_text("N");
   add_head_options(*init_app, arguments);
 
   CLI::App* import_app =
       app.add_subcommand("import", "any weight file as .safetensors; with --network under its names and complete");
+  import_app->footer("example: gle-model import densenet121.pth d.safetensors --network densenet121");
   import_app->add_option("IN", arguments.in, ".safetensors, .pth, TorchScript, .npz or .gle")->required();
   import_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
-  import_app->add_option("--network", arguments.network, "whose weights they are")->option_text("NAME");
+  import_app->add_option("--network", arguments.network, "whose weights they are")
+      ->option_text("NAME")
+      ->check(suggested(network_names()));
   import_app->add_flag("--no-strict", arguments.lenient, "take the tensors that fit");
   add_head_options(*import_app, arguments);
 
   CLI::App* export_app = app.add_subcommand("export", "the network for inference as an ONNX model");
+  export_app->footer("example: gle-model export best.onnx --weights runs/demo/checkpoints/best.gle");
   export_app->add_option("OUT", arguments.out, "the .onnx to write")->required();
   add_weight_options(*export_app, arguments);
 
   CLI::App* run_app = app.add_subcommand("run", "embeddings of an array of images that are made ready already");
+  run_app->footer("example: gle-model run images.npy embeddings.npy --weights best.safetensors");
   run_app->add_option("IMAGES", arguments.in, ".npy of [N,H,W,3] floats")->required();
   run_app->add_option("OUT", arguments.out, "the .npy to write")->required();
   run_app->add_option("--batch", arguments.batch, "images at a time")
       ->option_text("B")
-
       ->check(CLI::Range(1, 1'000'000));
   run_app->add_flag("--flip", arguments.forward.flip, "GL++: mean with the mirror image's");
   add_weight_options(*run_app, arguments);
 
   CLI::App* diff_app = app.add_subcommand("diff", "compares two weight files; exit code 1 if they differ");
+  diff_app->footer("example: gle-model diff a.safetensors b.safetensors --tolerance 1e-6");
   diff_app->add_option("A", arguments.in, "a weight file")->required();
   diff_app->add_option("B", arguments.other, "another")->required();
   diff_app->add_option("--tolerance", arguments.tolerance, "largest difference that counts as none")

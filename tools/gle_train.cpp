@@ -11,6 +11,7 @@
 
 #include "data/decode.h"
 #include "engine/error.h"
+#include "tools/cli/command.h"
 #include "tools/cli/config_file.h"
 #include "tools/cli/device.h"
 #include "tools/cli/program.h"
@@ -37,6 +38,7 @@ struct Arguments {
   std::string verify;
   bool force = false;
   bool print_config = false;
+  bool print_config_reference = false;
   bool dry_run = false;
   DeviceOptions device;
   Verbosity verbosity;
@@ -45,7 +47,14 @@ struct Arguments {
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--config", a.config, "TOML file; tools/configs has some")->option_text("FILE");
-  app.add_option("--set", a.settings, "a key of the config, again for another")->option_text("KEY=VALUE")->take_all();
+  std::vector<std::string> settings;
+  for (const ConfigKey& key : config_keys()) {
+    settings.push_back(key.name + "=");
+  }
+  app.add_option("--set", a.settings, "a key of the config, again for another")
+      ->option_text("KEY=VALUE")
+      ->take_all()
+      ->check(suggested(settings));
   app.add_option("--data", a.data, "data set: the key data.path")->option_text("PATH");
   app.add_option("--weights", a.weights, "weights to begin with: network.weights")->option_text("FILE");
   app.add_option("--seed", a.seed, "run.seed")->option_text("N");
@@ -55,6 +64,8 @@ void add_options(CLI::App& app, Arguments& a) {
       ->option_text("auto|FILE");
   app.add_flag("--force", a.force, "begin anew where there is a run");
   app.add_flag("--print-config", a.print_config, "print the config that the run would have, and end");
+  app.add_flag("--print-config-reference", a.print_config_reference,
+               "print all keys as docs/configuration.md, and end");
   app.add_flag("--dry-run", a.dry_run, "check data, memory and speed, and end");
   app.add_option("--verify", a.verify, "check every byte of a checkpoint, and end")->option_text("FILE");
   add_device_options(app, a.device);
@@ -177,7 +188,8 @@ class Screen {
   int64_t began_at_ = 0;
 };
 
-void summarise(const RunFolder& folder, const Outcome& outcome, double seconds) {
+// `began`: the step that it resumed from. A run that was complete keeps its summary.
+void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, double seconds) {
   const Position& at = outcome.position;
   std::string json = "{\"steps\": " + std::to_string(at.step) + ", \"epochs\": " + std::to_string(at.epoch) +
                      ", \"skipped\": " + std::to_string(at.skipped) + ", \"best\": " + json_number(at.best) +
@@ -188,7 +200,9 @@ void summarise(const RunFolder& folder, const Outcome& outcome, double seconds) 
     }
     json += ", \"mAP\": " + json_number(outcome.last->map);
   }
-  folder.write_text("summary.json", json + "}\n");
+  if (at.step > began || !fs::exists(folder.path() / "summary.json")) {
+    folder.write_text("summary.json", json + "}\n");
+  }
   std::printf("run        %s\nsteps      %ld in %ld epochs, %s\n", folder.path().c_str(), static_cast<long>(at.step),
               static_cast<long>(at.epoch), clock_text(seconds).c_str());
   if (outcome.last) {
@@ -246,6 +260,7 @@ int train(const Arguments& a) {
     before.reset();
     screen.begin(trainer.position().step);
   }
+  const int64_t began = trainer.position().step;
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
   screen.finish();
@@ -255,7 +270,7 @@ int train(const Arguments& a) {
                  static_cast<long>(outcome.position.step), folder->path().c_str());
     return kStopped;
   }
-  summarise(*folder, outcome, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  summarise(*folder, outcome, began, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return 0;
 }
 
@@ -297,6 +312,10 @@ int run(const Arguments& a) {
   }
   if (a.print_config) {
     std::fputs(toml_of(resolve(a, nullptr), Comments::meanings).c_str(), stdout);
+    return 0;
+  }
+  if (a.print_config_reference) {
+    std::fputs(config_reference().c_str(), stdout);
     return 0;
   }
   return a.dry_run ? dry_run(a) : train(a);

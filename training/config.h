@@ -178,6 +178,9 @@ std::string toml_of(const ConfigValue& value);
 enum class Comments { none, meanings };
 std::string toml_of(const TrainingConfig& config, Comments comments);
 
+// All keys with type, limits, default and meaning, as the page docs/configuration.md.
+std::string config_reference();
+
 // Throws ErrorCode::usage, naming key and values, if `config` differs from that of the run it resumes in a key that
 // must not change.
 void require_resumable(const TrainingConfig& config, const TrainingConfig& before);

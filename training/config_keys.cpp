@@ -97,8 +97,8 @@ void add_data(Table& table) {
 
 void add_input(Table& table) {
   auto input = table.part("input", &TrainingConfig::input);
-  input.number("height", &InputConfig::height, {1, 8192}, "Pixels that the network sees");
-  input.number("width", &InputConfig::width, {1, 8192}, "Pixels that the network sees");
+  input.number("height", &InputConfig::height, {1, 8192}, "Pixels from top to bottom that the network sees");
+  input.number("width", &InputConfig::width, {1, 8192}, "Pixels from left to right");
   input.choice("resize", &InputConfig::resize, {"stretch", "short_side"},
                "How pictures come to size: to a square (to the input's own shape if resize_to is 0), or by their "
                "short side");
@@ -112,53 +112,67 @@ void add_input(Table& table) {
                  "resize: as [input] says, then a random crop; or a random part of the picture, stretched");
   augment.number("area_low", &AugmentConfig::area_low, {1e-4, 1}, "random_resized_crop: smallest share of the area");
   augment.number("area_high", &AugmentConfig::area_high, {1e-4, 1}, "random_resized_crop: largest share of the area");
-  augment.number("mirror", &AugmentConfig::mirror, {0, 1}, "Probability");
+  augment.number("mirror", &AugmentConfig::mirror, {0, 1}, "Probability of the mirror image");
   augment.number("pad", &AugmentConfig::pad, {0, 4096}, "Black pixels on all sides before the random crop");
-  augment.number("turn", &AugmentConfig::turn, {0, 180}, "Degrees at most, either way");
-  augment.number("shift", &AugmentConfig::shift, {0, 1}, "Share of the sides at most, either way");
+  augment.number("turn", &AugmentConfig::turn, {0, 180}, "Turned by so many degrees at most, either way");
+  augment.number("shift", &AugmentConfig::shift, {0, 1}, "Shifted by this share of the sides at most, either way");
   augment.number("fill", &AugmentConfig::fill, {0, 255}, "Grey level of what turn and shift leave bare");
   augment.number("erase", &AugmentConfig::erase, {0, 1}, "Probability of a rectangle erased");
 }
 
 void add_network(Table& table) {
   auto network = table.part("network", &TrainingConfig::network);
-  network.add("name", &NetworkConfig::name, "bn_inception, inception_v3, inception_v3_2015, densenet121 ...");
+  network.add("name", &NetworkConfig::name, "Network: bn_inception, inception_v3, inception_v3_2015, densenet121 ...");
   network.add("weights", &NetworkConfig::weights, "File of weights to begin with; empty: random");
   network.add("strict", &NetworkConfig::strict, "The file must have all of the network and nothing else");
   network.number("embedding", &NetworkConfig::embedding, {0, 1e6},
                  "Size of a linear embedding; 0: the pooled features are the embedding");
   network.add("bnneck", &NetworkConfig::bnneck, "Batch-norm between embedding and classifier, as in re-ID");
   network.number("max_share", &NetworkConfig::max_share, {0, 1}, "Global pooling: 0 average, 1 maximum, else mixed");
-  network.choice("batch_norm", &NetworkConfig::batch_norm, {"trained", "frozen", "reestimated"},
-                 "reestimated: the running statistics are made anew before every evaluation");
+  network.choice(
+      "batch_norm", &NetworkConfig::batch_norm, {"trained", "frozen", "reestimated"},
+      "Statistics of a batch, or the running ones kept as they are; reestimated: trained, and the running ones made "
+      "anew before every evaluation");
   network.number("batch_norm_momentum", &NetworkConfig::batch_norm_momentum, {0, 1},
                  "Share of the new batch in the running statistics");
   network.number("reestimate_batches", &NetworkConfig::reestimate_batches, {1, kCount},
                  "Batches that reestimated statistics are the mean of");
-  network.add("recompute", &NetworkConfig::recompute, "DenseNet: less memory for more work");
+  network.add("recompute", &NetworkConfig::recompute,
+              "DenseNet: keep no batch-norm outputs for backward; less memory for more work");
 }
 
 void add_losses(Table& table) {
   auto group = table.part("group_loss", &TrainingConfig::group_loss);
-  group.number("temperature", &GroupLossConfig::temperature, {1e-3, 1e6}, "Divides the logits of the prior");
-  group.number("steps", &GroupLossConfig::steps, {0, 100}, "Refinements T");
+  group.number("temperature", &GroupLossConfig::temperature, {1e-3, 1e6},
+               "Divides the logits before the softmax that refinement starts from");
+  group.number("steps", &GroupLossConfig::steps, {0, 100}, "Refinements T; 0: softmax cross-entropy");
   group.number("anchors", &GroupLossConfig::anchors, {0, 1e6}, "Samples of each class whose label is given");
-  group.choice("anchor_choice", &GroupLossConfig::anchor_choice, {"random", "first"}, "Which samples are anchors");
-  group.choice("similarity", &GroupLossConfig::similarity, {"correlation", "cosine"}, "Of embeddings");
-  group.choice("negatives", &GroupLossConfig::negatives, {"clamp", "shift"}, "Negative similarities");
-  group.choice("diagonal", &GroupLossConfig::diagonal, {"zero", "one"}, "Similarity of a sample with itself");
-  group.choice("mean_over", &GroupLossConfig::mean_over, {"all", "non_anchors"}, "Samples that the loss averages");
-  group.add("batch_classes_only", &GroupLossConfig::batch_classes_only, "Refine the classes of the batch alone");
-  group.number("weight", &GroupLossConfig::weight, {0, 1e6}, "Of the refined likelihood");
+  group.choice("anchor_choice", &GroupLossConfig::anchor_choice, {"random", "first"},
+               "Which samples of a class are anchors: a new draw each step (paper), or the first of the batch");
+  group.choice("similarity", &GroupLossConfig::similarity, {"correlation", "cosine"},
+               "Of embeddings: correlation centres each over its features first");
+  group.choice("negatives", &GroupLossConfig::negatives, {"clamp", "shift"},
+               "Negative similarities: to 0, or all less the smallest");
+  group.choice("diagonal", &GroupLossConfig::diagonal, {"zero", "one"},
+               "Similarity of a sample with itself: 0 (paper), or kept (the authors' code)");
+  group.choice("mean_over", &GroupLossConfig::mean_over, {"all", "non_anchors"},
+               "Samples that the loss averages; anchors add 0 to the sum");
+  group.add("batch_classes_only", &GroupLossConfig::batch_classes_only,
+            "Refine the classes of the batch alone, renormalised: for thousands of classes");
+  group.number("weight", &GroupLossConfig::weight, {0, 1e6}, "Factor of the refined likelihood's loss");
   group.number("cross_entropy_weight", &GroupLossConfig::cross_entropy_weight, {0, 1e6},
-               "Of plain cross-entropy beside it");
+               "Factor of plain cross-entropy beside it; 0: the refined loss alone");
   auto loss = table.part("loss", &TrainingConfig::loss);
   loss.number("smoothing", &LossConfig::smoothing, {0, 0.99}, "Label smoothing of cross-entropy, alone or beside");
-  loss.number("contrastive_margin", &LossConfig::contrastive_margin, {0, 1e6}, "");
-  loss.number("triplet_margin", &LossConfig::triplet_margin, {0, 1e6}, "");
-  loss.number("proxy_nca_length", &LossConfig::proxy_nca_length, {1e-6, 1e6}, "");
-  loss.number("proxy_anchor_margin", &LossConfig::proxy_anchor_margin, {0, 1e6}, "");
-  loss.number("proxy_anchor_scale", &LossConfig::proxy_anchor_scale, {1e-6, 1e6}, "");
+  loss.number("contrastive_margin", &LossConfig::contrastive_margin, {0, 1e6},
+              "Distance (of normalised embeddings) up to which different classes are pushed apart");
+  loss.number("triplet_margin", &LossConfig::triplet_margin, {0, 1e6},
+              "By how much a match must be nearer than an image of another class");
+  loss.number("proxy_nca_length", &LossConfig::proxy_nca_length, {1e-6, 1e6},
+              "Length that embeddings and proxies are scaled to");
+  loss.number("proxy_anchor_margin", &LossConfig::proxy_anchor_margin, {0, 1e6},
+              "Margin of the cosine between embedding and proxy");
+  loss.number("proxy_anchor_scale", &LossConfig::proxy_anchor_scale, {1e-6, 1e6}, "Factor of the cosine");
 }
 
 void add_phase(Table& table, const char* name, PhaseConfig TrainingConfig::*member) {
@@ -166,7 +180,7 @@ void add_phase(Table& table, const char* name, PhaseConfig TrainingConfig::*memb
   phase.choice("loss", &PhaseConfig::loss,
                {"cross_entropy", "group_loss", "contrastive", "triplet_hard", "triplet_semihard", "triplet_all",
                 "proxy_nca", "multi_similarity", "proxy_anchor"},
-               "Proxies are the classifier's weights");
+               "What is minimised; proxies are the classifier's weights");
   may_change(phase.number("epochs", &PhaseConfig::epochs, {0, kCount}, "Passes over the data; 0: no such phase"));
   may_change(phase.number("steps", &PhaseConfig::steps, {0, kCount}, "Ends the phase after so many steps instead"));
   phase.choice("sampler", &PhaseConfig::sampler, {"shuffled", "classes", "chunks", "hard"},
@@ -179,17 +193,19 @@ void add_phase(Table& table, const char* name, PhaseConfig TrainingConfig::*memb
                "Epochs from one measurement of the classes' distances to the next");
   phase.add("augment", &PhaseConfig::augment, "Augment; else the pictures are prepared as for tests");
   phase.number("accumulate", &PhaseConfig::accumulate, {1, kCount}, "Batches whose gradients make one step");
-  phase.choice("optimiser", &PhaseConfig::optimiser, {"radam", "adam", "adamw", "sgd"}, "");
+  phase.choice("optimiser", &PhaseConfig::optimiser, {"radam", "adam", "adamw", "sgd"},
+               "What makes steps of gradients");
   phase.add("fresh_optimiser", &PhaseConfig::fresh_optimiser, "Begin with moments of zero, else with those at hand");
-  phase.number("learning_rate", &PhaseConfig::learning_rate, {0, 1e3}, "");
-  phase.number("beta1", &PhaseConfig::beta1, {0, 0.999999}, "Also the momentum of sgd");
-  phase.number("beta2", &PhaseConfig::beta2, {0, 0.999999999}, "");
-  phase.number("eps", &PhaseConfig::eps, {1e-30, 1e3}, "");
-  phase.number("weight_decay", &PhaseConfig::weight_decay, {0, 1e3}, "Decoupled in radam and adamw");
-  phase.add("nesterov", &PhaseConfig::nesterov, "sgd");
+  phase.number("learning_rate", &PhaseConfig::learning_rate, {0, 1e3}, "Size of a step, before warm-up and decay");
+  phase.number("beta1", &PhaseConfig::beta1, {0, 0.999999}, "Decay of the first moment; the momentum of sgd");
+  phase.number("beta2", &PhaseConfig::beta2, {0, 0.999999999}, "Decay of the second moment");
+  phase.number("eps", &PhaseConfig::eps, {1e-30, 1e3}, "Added to the root of the second moment");
+  phase.number("weight_decay", &PhaseConfig::weight_decay, {0, 1e3},
+               "Pull of the weights towards 0; decoupled in radam and adamw");
+  phase.add("nesterov", &PhaseConfig::nesterov, "sgd: look ahead along the momentum");
   phase.number("clip_norm", &PhaseConfig::clip_norm, {0, 1e9}, "Largest norm of the gradient; 0: any");
-  phase.choice("decay", &PhaseConfig::decay, {"constant", "steps", "cosine", "linear"}, "Of the learning rate");
-  phase.number("warmup_epochs", &PhaseConfig::warmup_epochs, {0, kCount}, "The rate rises over these");
+  phase.choice("decay", &PhaseConfig::decay, {"constant", "steps", "cosine", "linear"}, "How the learning rate falls");
+  phase.number("warmup_epochs", &PhaseConfig::warmup_epochs, {0, kCount}, "Epochs over which the rate rises from 0");
   phase.number("decay_start", &PhaseConfig::decay_start, {0, 1}, "cosine, linear: share of the phase before it falls");
   phase.number("final_rate", &PhaseConfig::final_rate, {0, 1e3}, "cosine, linear: where the rate ends");
   phase.number("drops", &PhaseConfig::drops, {0, kCount}, "steps: epochs of the phase after which the rate falls");
@@ -201,13 +217,15 @@ void add_evaluation(Table& table) {
   auto evaluation = table.part("evaluation", &TrainingConfig::evaluation);
   evaluation.choice("on", &EvaluationConfig::on, {"held_out", "test", "none"},
                     "Classes to evaluate on: training classes that are left out, or the test classes");
-  evaluation.number("held_out", &EvaluationConfig::held_out, {0.001, 0.9}, "Share of the training classes");
-  evaluation.number("every", &EvaluationConfig::every, {0, kCount}, "Epochs; 0: at the end only");
+  evaluation.number("held_out", &EvaluationConfig::held_out, {0.001, 0.9},
+                    "Share of the training classes that held_out leaves out");
+  evaluation.number("every", &EvaluationConfig::every, {0, kCount},
+                    "Epochs from one evaluation to the next; 0: at the end only");
   evaluation.choice("metric", &EvaluationConfig::metric, {"R@1", "mAP"}, "What best.gle is best at");
   evaluation.number("ks", &EvaluationConfig::ks, {1, 1e6}, "The K of Recall@K");
   evaluation.number("patience", &EvaluationConfig::patience, {0, kCount},
                     "Evaluations without a better one that end the phase; 0: any");
-  evaluation.number("batch", &EvaluationConfig::batch, {1, 1e6}, "Pictures at a time");
+  evaluation.number("batch", &EvaluationConfig::batch, {1, 1e6}, "Pictures at a time in evaluations");
   evaluation.number("average", &EvaluationConfig::average, {0, 0.999999},
                     "Share that a moving average of the weights keeps each step; evaluated and kept as the best "
                     "instead of the weights; 0: none");

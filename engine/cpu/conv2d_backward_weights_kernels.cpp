@@ -7,10 +7,13 @@
 //
 // The sum runs over chunks in order, in a few groups that depend on the shape alone; the groups' sums are added in
 // order at the end. Threads share out groups, and blocks of k and c, which changes no sum.
+//
+// Most 3x3 kernels of stride 1 go another way (conv2d_winograd.h).
 
 #include "engine/cpu/conv2d_bands.h"
 #include "engine/cpu/conv2d_kernels.h"
-#include "engine/cpu/tile_kernels.h"
+#include "engine/cpu/conv2d_winograd.h"
+#include "engine/cpu/weight_tiles.h"
 
 namespace gle::cpu::GLE_ISA {
 namespace {
@@ -19,92 +22,6 @@ constexpr int64_t kChunkPixels = 400;
 constexpr int64_t kGroupPixels = 3072;  // no group of fewer: adding the groups must stay cheap
 constexpr int64_t kMostGroups = 8;
 constexpr int64_t kSumPiece = 4096;  // floats of dw summed at a time
-
-struct WeightTile {
-  const float* x;                            // the window, at the tile's (r, s) and c
-  int64_t pixel_step, row_step, image_step;  // in the window, from output to output
-  const float* dy;                           // [images * rows * columns][k of the block]
-  int64_t images, rows, columns;
-  float* dw;         // at the tile's (k, r, s, c)
-  int64_t dw_step;   // from k to k
-  int64_t channels;  // of the tile's vectors that exist
-  bool add;
-};
-
-template <int Rows, int Vectors>
-void weight_tile_kernel(const WeightTile& t) {
-  vf acc[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
-      acc[i][v] = zero();
-      __builtin_prefetch(t.dw + i * t.dw_step + v * kLanes, 1);
-    }
-  }
-
-  const float* dy = t.dy;
-  const int64_t step = t.pixel_step;
-  for (int64_t n = 0; n < t.images; ++n) {
-    for (int64_t p = 0; p < t.rows; ++p) {
-      const float* x = t.x + n * t.image_step + p * t.row_step;
-      for (int64_t q = 0; q < t.columns; ++q, x += step, dy += Rows) {
-        vf b[Vectors];
-#pragma GCC unroll 4
-        for (int v = 0; v < Vectors; ++v) b[v] = load(x + v * kLanes);
-#pragma GCC unroll 16
-        for (int i = 0; i < Rows; ++i) {
-          const vf a = set1(dy[i]);
-#pragma GCC unroll 4
-          for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(a, b[v], acc[i][v]);
-        }
-      }
-    }
-  }
-
-  const int64_t tail = t.channels - (Vectors - 1) * kLanes;
-  float* dw = t.dw;
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i, dw += t.dw_step) {
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
-      float* to = dw + v * kLanes;
-      if (v + 1 < Vectors || tail == kLanes) {
-        store(to, t.add ? load(to) + acc[i][v] : acc[i][v]);
-      } else {
-        store_partial(to, t.add ? load_partial(to, tail) + acc[i][v] : acc[i][v], tail);
-      }
-    }
-  }
-}
-
-using Kernel = void (*)(const WeightTile&);
-
-// Vectors of a tile, and its rows: see max_pixels() for the choice. Blocks with fewer vectors keep the rows, since dy
-// is packed for them.
-struct TileSize {
-  int vectors, rows;
-};
-GLE_INLINE TileSize tile_size(int64_t vectors) {
-  if (kLanes < 16) return {2, max_pixels(2)};
-  return vectors % 3 == 0 && vectors % 4 != 0 ? TileSize{3, max_pixels(3)} : TileSize{4, max_pixels(4)};
-}
-
-template <int Rows, int Vectors>
-constexpr Kernel kernel() {
-  if constexpr (Rows <= (kLanes == 16 && Vectors < 4 ? 8 : max_pixels(Vectors))) {
-    return weight_tile_kernel<Rows, Vectors>;
-  } else {
-    return nullptr;
-  }
-}
-
-#define GLE_ROW(v)                                                                                                  \
-  {                                                                                                                 \
-    kernel<1, v>(), kernel<2, v>(), kernel<3, v>(), kernel<4, v>(), kernel<5, v>(), kernel<6, v>(), kernel<7, v>(), \
-        kernel<8, v>()                                                                                              \
-  }
-constexpr Kernel kKernels[kMaxVectors][8] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3), GLE_ROW(4)};
 
 // dw as rows of k by `taps` runs of `run` floats, and the way the work is cut.
 struct Plan {
@@ -269,7 +186,7 @@ GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Ban
       for (int64_t i = blocks.first_k; i < blocks.last_k; ++i) {
         const int64_t k = plan.first_k(s, i), rows = plan.first_k(s, i + 1) - k;
         tile.dw = dw + k * tile.dw_step + tap * plan.run + first;
-        kKernels[vectors - 1][rows - 1](tile);
+        run_weight_tile(tile, rows, vectors);
         tile.dy += pixels * rows;
       }
     }
@@ -279,6 +196,9 @@ GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Ban
 }  // namespace
 
 int64_t conv2d_backward_weights_scratch_floats(const ConvShape& s, int threads) {
+  if (winograd_suits_weights(s)) {
+    return winograd_weights_scratch_floats(winograd_shape(s), threads);
+  }
   const Plan plan = make_plan(s, threads);
   const int64_t sums = plan.groups > 1 ? plan.groups * s.k * s.r * s.s * s.c : 0;
   return threads * (plan.window_floats + plan.dy_floats) + sums;
@@ -286,6 +206,10 @@ int64_t conv2d_backward_weights_scratch_floats(const ConvShape& s, int threads) 
 
 void conv2d_backward_weights(ThreadPool& pool, const ConvShape& s, const float* x, const float* dy, Accumulate mode,
                              float* dw, float* scratch) {
+  if (winograd_suits_weights(s)) {
+    winograd_weights(pool, winograd_shape(s), x, dy, mode, dw, scratch);
+    return;
+  }
   const Plan plan = make_plan(s, pool.size());
   const int64_t size = s.k * s.r * s.s * s.c, chunks = plan.chunks.count();
   const bool one_group = plan.groups <= 1, add = mode == Accumulate::add;

@@ -6,10 +6,13 @@
 // The gradient of x is the convolution of dy with the kernel turned around. A stride cuts it in phases: the inputs
 // (h, w) with the same ((h + pad_h) mod stride_h, (w + pad_w) mod stride_w) meet the same subset of the kernel, and
 // among themselves form a convolution of stride 1. A phase without kernel elements has gradient 0.
+//
+// 3x3 kernels of stride 1 go another way in both directions (conv2d_winograd.h).
 
 #include "engine/cpu/conv2d_kernels.h"
 
 #include "engine/cpu/conv2d_bands.h"
+#include "engine/cpu/conv2d_winograd.h"
 #include "engine/cpu/tile_kernels.h"
 
 namespace gle::cpu::GLE_ISA {
@@ -86,9 +89,15 @@ GLE_INLINE Forward plan_forward(const ConvShape& s, int threads) {
 
 }  // namespace
 
-int64_t conv2d_forward_packed_floats(const ConvShape& s) { return s.r * s.s * s.c * ChannelBlocks{s.k}.padded(); }
+int64_t conv2d_forward_packed_floats(const ConvShape& s) {
+  return winograd_suits(s) ? winograd_packed_floats(s.c, s.k) : s.r * s.s * s.c * ChannelBlocks{s.k}.padded();
+}
 
 void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
+  if (winograd_suits(s)) {
+    winograd_pack(pool, s.c, s.k, w, packed);
+    return;
+  }
   const ChannelBlocks blocks{s.k};
   const int64_t taps = s.r * s.s * s.c;
   pool.parallel_for(blocks.count, [&](int64_t block, int) {
@@ -98,12 +107,19 @@ void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, f
 }
 
 int64_t conv2d_forward_scratch_floats(const ConvShape& s, int threads) {
+  if (winograd_suits(s)) {
+    return winograd_scratch_floats(winograd_shape(s), threads);
+  }
   const Forward f = plan_forward(s, threads);
   return f.in_place ? 0 : threads * f.bands.images * f.window_rows(s, f.bands.most_rows()) * f.columns * s.c;
 }
 
 void conv2d_forward(ThreadPool& pool, const ConvShape& s, const float* x, const float* packed, const float* bias,
                     float slope, float* y, float* scratch) {
+  if (winograd_suits(s)) {
+    winograd(pool, winograd_shape(s), x, packed, bias, slope, Accumulate::overwrite, y, scratch);
+    return;
+  }
   const Forward f = plan_forward(s, pool.size());
   const int64_t per_thread = conv2d_forward_scratch_floats(s, pool.size()) / pool.size();
   const ChannelBlocks blocks{s.k};
@@ -182,12 +198,32 @@ GLE_INLINE int64_t phase_taps(int64_t kernel, int64_t stride, int64_t phase) {
   return phase < kernel ? divide_up(kernel - phase, stride) : 0;
 }
 
+GLE_INLINE WinogradShape winograd_backward_data(const ConvShape& s) {
+  return {.n = s.n,
+          .h = s.p,
+          .w = s.q,
+          .c = s.k,
+          .p = s.h,
+          .q = s.w,
+          .k = s.c,
+          .pad_h = 2 - s.pad_h,
+          .pad_w = 2 - s.pad_w,
+          .x_pitch = s.y_pitch,
+          .y_pitch = s.x_pitch};
+}
+
 }  // namespace
 
-int64_t conv2d_backward_data_packed_floats(const ConvShape& s) { return s.r * s.s * s.k * ChannelBlocks{s.c}.padded(); }
+int64_t conv2d_backward_data_packed_floats(const ConvShape& s) {
+  return winograd_suits(s) ? winograd_packed_floats(s.k, s.c) : s.r * s.s * s.k * ChannelBlocks{s.c}.padded();
+}
 
 // Phase after phase, each [block][its kernel rows, last first][its columns, last first][k][channels of the block].
 void conv2d_backward_data_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
+  if (winograd_suits(s)) {
+    winograd_pack_turned(pool, s.k, s.c, w, packed);
+    return;
+  }
   const ChannelBlocks blocks{s.c};
   pool.parallel_for(blocks.count, [&](int64_t block, int) {
     const int64_t first = blocks.first(block), width = blocks.vectors_in(block) * kLanes;
@@ -209,12 +245,19 @@ void conv2d_backward_data_pack(ThreadPool& pool, const ConvShape& s, const float
 }
 
 int64_t conv2d_backward_data_scratch_floats(const ConvShape& s, int threads) {
+  if (winograd_suits(s)) {
+    return winograd_scratch_floats(winograd_backward_data(s), threads);
+  }
   const BackwardData f = plan_backward_data(s, threads);
   return f.in_place ? 0 : threads * f.bands.images * f.window_rows(f.bands.most_rows()) * f.columns * s.k;
 }
 
 void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* packed, const float* dy, Accumulate mode,
                           float* dx, float* scratch) {
+  if (winograd_suits(s)) {
+    winograd(pool, winograd_backward_data(s), dy, packed, nullptr, 1.0F, mode, dx, scratch);
+    return;
+  }
   const BackwardData f = plan_backward_data(s, pool.size());
   const int64_t per_thread = conv2d_backward_data_scratch_floats(s, pool.size()) / pool.size();
   const ChannelBlocks blocks{s.c};

@@ -1,8 +1,10 @@
 /* A C program of somebody else: embeds pictures, and finds each among them again.
- *   embed MODEL INDEX PICTURE...      prints an embedding a line; INDEX: a folder that gle-embed made of these */
+ *   embed MODEL INDEX PICTURE...      prints the bits of an embedding a line; INDEX: a folder that gle-embed made of
+ *                                     these */
 #include <gle.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int fail(const char* what) {
   fprintf(stderr, "%s: %s\n", what, gle_last_error());
@@ -43,7 +45,9 @@ int main(int argc, char** argv) {
       return fail(argv[3 + i]);
     }
     for (int64_t d = 0; d < dimensions; ++d) {
-      printf("%.9g%c", row[d], d + 1 < dimensions ? ' ' : '\n');
+      uint32_t bits = 0;
+      memcpy(&bits, row + d, sizeof bits);
+      printf("%08x%c", bits, d + 1 < dimensions ? ' ' : '\n');
     }
   }
 

@@ -1,4 +1,6 @@
-// The same in C++: embeds pictures and prints an embedding a line.
+// The same in C++: embeds pictures and prints the bits of an embedding a line.
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <gle.hpp>
 
@@ -16,7 +18,7 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::vector<float> embedding = model.embed_file(argv[i]);
     for (size_t d = 0; d < embedding.size(); ++d) {
-      std::printf("%.9g%c", embedding[d], d + 1 < embedding.size() ? ' ' : '\n');
+      std::printf("%08x%c", std::bit_cast<uint32_t>(embedding[d]), d + 1 < embedding.size() ? ' ' : '\n');
     }
     all.insert(all.end(), embedding.begin(), embedding.end());
   }

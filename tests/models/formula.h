@@ -39,7 +39,7 @@ inline std::vector<float> formula_values(const std::string& name, const std::vec
                                         : name.ends_with("running_mean") ? 0.1 * u
                                         : shape.size() >= 2              ? u * std::sqrt(6 / fan_in)
                                         : name.ends_with(".weight")      ? 1 + 0.25 * u
-                                                                         : (u < 0 ? -2.5 : 2.5) + 0.1 * u));
+                                                                         : (u < 0 ? -3.5 : 3.5) + 0.1 * u));
   }
   return values;
 }

@@ -86,6 +86,10 @@ class Parity : public testing::TestWithParam<Case> {
     backend->upload(values.data(), rows);
     return rows;
   }
+  Tensor images(size_t step) {
+    const std::string name = "images " + std::to_string(step) + " " + std::to_string(expected.at("salt").integers()[0]);
+    return formula_images(*backend, name, kBatch, h, w);
+  }
   std::vector<float> state_dict_values(const std::string& name, const Tensor& tensor);
 
   Npz expected;
@@ -115,12 +119,12 @@ std::vector<float> Parity::state_dict_values(const std::string& name, const Tens
 
 TEST_P(Parity, InferenceGivesPyTorchsEmbeddingsAndLogits) {
   Context ctx{.backend = *backend};
-  const Tensor images = formula_images(*backend, "images 0", kBatch, h, w);
-  const NetworkOutput plain = network.forward(ctx, Var(images));
+  const Tensor x = images(0);
+  const NetworkOutput plain = network.forward(ctx, Var(x));
   EXPECT_LT(relative(values_of(*backend, plain.embedding.value()), expected.at("eval_embedding").floats()), 1e-4);
   EXPECT_LT(relative(values_of(*backend, plain.logits.value()), expected.at("eval_logits").floats()), 1e-4);
 
-  const NetworkOutput switched = network.forward(ctx, Var(images),
+  const NetworkOutput switched = network.forward(ctx, Var(x),
                                                  {.last_slope = static_cast<float>(expected.at("leaky").scalar()),
                                                   .max_share = static_cast<float>(expected.at("mixed").scalar()),
                                                   .beta = static_cast<float>(expected.at("beta").scalar()),
@@ -137,8 +141,6 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
   const std::vector<double> norms = expected.at("gradient_norms").doubles();
   const std::vector<float> projections = expected.at("gradient_projections").floats();
   ASSERT_EQ(network.parameters().parameter_count(), static_cast<int64_t>(expected.at("parameters").scalar()));
-  const std::vector<double> singles = expected.at("single_precision_errors").doubles();
-  size_t beyond = 0;
   double global = 0;
   for (const double norm : norms) {
     global = std::hypot(global, norm);
@@ -148,8 +150,7 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
     tape.clear();
     network.parameters().clear_gradients();
     Context ctx{.backend = *backend, .tape = &tape, .mode = Mode::training, .step = step};
-    const Tensor images = formula_images(*backend, "images " + std::to_string(step + 1), kBatch, h, w);
-    const NetworkOutput output = network.forward(ctx, Var(images));
+    const NetworkOutput output = network.forward(ctx, Var(images(step + 1)));
     const size_t count = static_cast<size_t>(kBatch * kClasses);
     EXPECT_LT(relative(values_of(*backend, output.logits.value()),
                        {logits.begin() + static_cast<std::ptrdiff_t>(step * count),
@@ -168,15 +169,7 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
           projected_error(names[i], state_dict_values(names[i], parameter->grad), &projections[i * kProjections]);
       // A convolution's bias in front of a batch-norm has no gradient but rounding.
       const double size = std::max(norms[i], 1e-4 * global);
-      // Rounding may put a single value on the other side of ReLU's kink: the gradients of its layer then differ by
-      // what that value adds, and those in front of it a little. Hence a thousandth for 19 of 20, more for the rest.
-      EXPECT_LT(error, std::max(5e-2 * size, 4 * singles[i])) << names[i] << ", of norm " << norms[i];
-      beyond += error > std::max(1e-3 * size, 4 * singles[i]) ? 1 : 0;
-    }
-    EXPECT_LE(beyond, names.size() / 20) << "too many gradients are off by more than a thousandth";
-    if (step == 0) {
-      RecordProperty("gradients", static_cast<int>(names.size()));
-      RecordProperty("beyond_a_thousandth", static_cast<int>(beyond));
+      EXPECT_LT(error, 1e-3 * size) << names[i] << ", of norm " << norms[i];
     }
     for (Parameter& parameter : network.parameters().parameters()) {
       if (parameter.trainable) {
@@ -201,7 +194,9 @@ TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Parity,
                          testing::Values(Case{"bn_inception", false}, Case{"densenet121", false},
-                                         Case{"densenet121", true}, Case{"densenet161", true}),
+                                         Case{"densenet121", true}, Case{"densenet161", true},
+                                         Case{"densenet169", true}, Case{"densenet201", false},
+                                         Case{"inception_v3", false}),
                          [](const testing::TestParamInfo<Case>& info) {
                            return std::string(info.param.name) + (info.param.recompute ? "_recomputing" : "");
                          });

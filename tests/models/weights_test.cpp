@@ -212,6 +212,20 @@ TEST_F(Loading, AClassifierOfOtherClassesIsSkippedAndSaid) {
   EXPECT_TRUE(contains(report.text(), "skipped 2: last_linear.weight"));
 }
 
+TEST_F(Loading, AFileWithoutAClassifierLeavesTheNetworksOwn) {
+  const auto headless = make("densenet_tiny", 0);
+  const auto network = make("densenet_tiny", 10);
+  const Parameter* classifier = network->parameters().find("classifier.weight");
+  const auto values = [&] { return test::values_of(*backend, classifier->value); };
+  const auto before = values();
+  const LoadReport report =
+      load_weights(*backend, *network, {"trunk.pth", "pth", network_weights(*backend, *headless), {}});
+  EXPECT_TRUE(report.complete());
+  ASSERT_EQ(report.skipped.size(), 1U);
+  EXPECT_EQ(report.skipped[0], "classifier: the file has none");
+  EXPECT_EQ(values(), before);
+}
+
 TEST_F(Loading, StrictRefusesWhatDoesNotFitAndChangesNothing) {
   const auto network = make("bn_inception", 10);
   const std::vector<WeightTensor> before = network_weights(*backend, *network);

@@ -60,7 +60,9 @@ ls run/events.out.tfevents.* >/dev/null
 expect 0 "seed = 1" "$train" --config run/config.toml --print-config
 expect 2 "there is a run already" "${tiny[@]}" --out run
 expect 0 "best" "${tiny[@]}" --out run --force
+cp run/summary.json summary.json
 expect 0 "steps      8" "${tiny[@]}" --out run --resume auto
+cmp run/summary.json summary.json
 expect 2 "run.seed is 2 here and 1 in the checkpoint" "${tiny[@]}" --out run --resume auto --seed 2
 expect 2 "which run" "${tiny[@]}" --resume auto
 expect 0 "whole" "$train" --verify run/checkpoints/last.gle

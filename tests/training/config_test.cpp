@@ -52,6 +52,8 @@ TEST(Config, EveryKeyGoesThroughAFile) {
   std::set<std::string> names;
   for (const ConfigKey& key : config_keys()) {
     EXPECT_TRUE(names.insert(key.name).second) << key.name << " is there twice";
+    EXPECT_FALSE(key.meaning.empty() || key.meaning.find('|') != std::string::npos)
+        << key.name << ": a line for a table";
     set_value(config, key, another(config, key), "test");
   }
   TrainingConfig read;

@@ -4,6 +4,7 @@
 
 #include "data/images.h"
 #include "engine/error.h"
+#include "tools/cli/command.h"
 
 namespace gle::tools {
 
@@ -28,7 +29,8 @@ EmbedOptions DatasetArguments::embed_options() const {
 void add_dataset_options(CLI::App& app, DatasetArguments& arguments) {
   app.add_option("--dataset", arguments.dataset,
                  "cub, sop, market1501, folders, ...; default: by what is in the folder")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->check(suggested(data::dataset_names()));
   app.add_option("--train-classes", arguments.train_classes, "class folders: those to train on; the others are tested")
       ->option_text("A:B");
   app.add_flag("--allow-outside-root", arguments.outside, "lists and links may lead out of the folder");

@@ -5,11 +5,14 @@
 
 #include "engine/backends.h"
 #include "engine/error.h"
+#include "tools/cli/command.h"
 
 namespace gle::tools {
 
 void add_device_options(CLI::App& app, DeviceOptions& options) {
-  app.add_option("--device", options.device, "auto, cpu, cuda or cuda:1")->option_text("NAME");
+  app.add_option("--device", options.device, "auto, cpu, cuda or cuda:1")
+      ->option_text("NAME")
+      ->check(suggested({"auto", "cpu", "cuda"}));
   app.add_option("--threads", options.threads, "of the CPU; 0: GLE_NUM_THREADS, or the cores at hand")
       ->option_text("N")
       ->check(CLI::Range(0, 1024));

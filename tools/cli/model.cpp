@@ -9,6 +9,7 @@
 #include "models/files/file.h"
 #include "models/model_file.h"
 #include "retrieval/input.h"
+#include "tools/cli/command.h"
 
 namespace gle::tools {
 
@@ -64,7 +65,8 @@ void apply_size(const std::string& text, InputDescription& input) {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--network", options.network, "of a weight file that does not say: bn_inception, densenet121, ...")
-      ->option_text("NAME");
+      ->option_text("NAME")
+      ->check(suggested(network_names()));
   app.add_option("--input", options.input, "size of the images instead of the model's")->option_text("HxW");
 }
 

@@ -1,10 +1,12 @@
 #include "tools/cli/program.h"
 
 #include <cstdio>
+#include <map>
 #include <new>
 #include <utility>
 
 #include "engine/error.h"
+#include "tools/cli/command.h"
 
 namespace gle::tools {
 
@@ -53,13 +55,10 @@ class Help : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 || option->get_option_text().empty() ? "" : " " + option->get_option_text();
   }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    const std::string value = option->get_default_str();
-    return option->get_description() + (value.empty() || value == "\"\"" ? "" : " (" + value + ")");
-  }
+  std::string make_option_desc(const CLI::Option* option) const override { return about_of(*option); }
   std::string make_description(const CLI::App* app) const override { return wrapped(app->get_description(), 0) + "\n"; }
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    return wrapped("usage: " + CLI::Formatter::make_usage(app, std::move(name)).substr(sizeof "Usage:"), 7) + "\n";
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    return wrapped("usage: " + usage_of(*app), 7) + "\n";
   }
 };
 
@@ -68,14 +67,32 @@ class Help : public CLI::Formatter {
 Program::Program(std::string name, const std::string& about, const std::string& example)
     : name_(std::move(name)), app_(about, name_) {
   app_.formatter(std::make_shared<Help>());
-  app_.set_help_flag("--help", "what you read");
-  app_.set_version_flag("--version", name_ + " " GLE_VERSION, "name and version");
+  app_.set_help_flag("--help", "print this, and end");
+  app_.set_version_flag("--version", name_ + " " GLE_VERSION, "print name and version, and end");
   app_.footer("example: " + example);
   app_.option_defaults()->always_capture_default();
 }
 
+void Program::add_printing_options() {
+  const auto print = [](const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    throw CLI::Success();
+  };
+  app_.add_flag_callback(
+      "--print-man", [this, print] { print(manual_page(command_of(app_), GLE_VERSION)); },
+      "print the manual page, and end");
+  const std::map<std::string, Shell> shells = {{"bash", Shell::bash}, {"zsh", Shell::zsh}, {"fish", Shell::fish}};
+  app_.add_option_function<std::string>(
+          "--print-completion",
+          [this, print, shells](const std::string& shell) { print(completion(command_of(app_), shells.at(shell))); },
+          "print what the shell reads to complete this command, and end: bash, zsh or fish")
+      ->option_text("SHELL")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
 int Program::run(int argc, char** argv, const std::function<int()>& body) {
   try {
+    add_printing_options();
     app_.parse(argc, argv);
     return body();
   } catch (const CLI::Success& e) {

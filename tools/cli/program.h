@@ -6,8 +6,9 @@
 
 namespace gle::tools {
 
-// The frame of a gle-* program: --help within 80 columns and with an example, --version, and errors as a message on
-// stderr with the exit code that users expect.
+// The frame of a gle-* program: --help within 80 columns and with an example, --version, --print-man and
+// --print-completion from the same descriptions, and errors as a message on stderr with the exit code that users
+// expect. A subcommand has an example of its own as its footer.
 //
 //   Program program("gle-embed", "Embeddings of images.", "gle-embed model.gle images/ --out e");
 //   program.options().add_option("--out", out, "folder to write")->required();
@@ -21,6 +22,8 @@ class Program {
   int run(int argc, char** argv, const std::function<int()>& body);
 
  private:
+  void add_printing_options();
+
   std::string name_;
   CLI::App app_;
 };

@@ -1,0 +1,6 @@
+#include "data/csv.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return gle::fuzz::only(gle::ErrorCode::data, [&] { gle::data::read_csv({data, size}, "fuzz.csv"); });
+}
