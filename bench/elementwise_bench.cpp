@@ -57,6 +57,22 @@ void column_sums(benchmark::State& state) {
   });
 }
 
+// A batch of pictures.
+void images_from_bytes(benchmark::State& state) {
+  Backend& b = backend();
+  const Shape shape{32, state.range(0), state.range(0), 3};
+  const Tensor x = b.new_tensor("bench", shape, DType::u8);
+  const Tensor erased = b.new_tensor("bench", {shape[0], 4}, DType::i32);
+  const std::vector<int32_t> zeros(static_cast<size_t>(shape.elements()));
+  b.upload(zeros.data(), x);
+  b.upload(zeros.data(), erased);
+  const Tensor y = b.new_tensor("bench", shape);
+  for (auto _ : state) {
+    b.images_from_bytes(x, {}, erased, y);
+  }
+  report(state, 0, static_cast<double>(shape.elements()) + bytes_of_floats({shape.elements()}));
+}
+
 void shapes(benchmark::internal::Benchmark* bench) {
   bench->Args({57, 192})->Args({14, 160})->Unit(benchmark::kMicrosecond)->UseRealTime();
 }
@@ -70,6 +86,7 @@ BENCHMARK(activation_backward)->Apply(shapes);
 BENCHMARK(dropout)->Apply(shapes);
 BENCHMARK(all_finite)->Apply(shapes);
 BENCHMARK(column_sums)->Apply(shapes);
+BENCHMARK(images_from_bytes)->Arg(227)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
 }  // namespace
 

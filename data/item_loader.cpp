@@ -1,5 +1,8 @@
 #include "data/item_loader.h"
 
+#include <algorithm>
+#include <array>
+
 #include "engine/cpu/cpu.h"
 #include "engine/error.h"
 
@@ -11,12 +14,13 @@ ItemLoader::ItemLoader(const Dataset& data, const LoaderOptions& options)
       kernels_(pixel_kernels(options.isa ? *options.isa : cpu::chosen_isa())),
       cache_(options.cache_bytes) {}
 
-std::string ItemLoader::load(uint32_t index, uint64_t epoch, uint64_t position, Tools& tools, float* out) {
+std::string ItemLoader::load(uint32_t index, uint64_t epoch, uint64_t position, Tools& tools, const Batch& batch,
+                             size_t place) {
   const Item& item = data_.items[index];
   Random random(options_.seed, epoch, Purpose::transform, index, position);
   try {
     if (const auto kept = cache_.find(index)) {
-      tools.transformer.run(*kept, plan_for(item, kept->width, kept->height, random), out);
+      put(*kept, plan_for(item, kept->width, kept->height, random), tools, batch, place);
       ++cache_hits_;
       return "";
     }
@@ -32,7 +36,7 @@ std::string ItemLoader::load(uint32_t index, uint64_t epoch, uint64_t position, 
     } else {
       decode_image(tools.file, name, info, needed, options_.decode, tools.image);
     }
-    tools.transformer.run(tools.image, transform, out);
+    put(tools.image, transform, tools, batch, place);
     if (keep) {
       cache_.keep(index, tools.image);
     }
@@ -42,6 +46,22 @@ std::string ItemLoader::load(uint32_t index, uint64_t epoch, uint64_t position, 
       throw;
     }
     return e.what();
+  }
+}
+
+void ItemLoader::put(const Image& image, const TransformPlan& transform, Tools& tools, const Batch& batch,
+                     size_t place) const {
+  const Size output = options_.transform.output();
+  const size_t at = place * static_cast<size_t>(output.width) * static_cast<size_t>(output.height) * 3;
+  if (options_.pixels == Pixels::floats) {
+    tools.transformer.run(image, transform, batch.images.data() + at);
+    return;
+  }
+  tools.transformer.run(image, transform, batch.images.bytes() + at);
+  if (batch.erased) {
+    const Region& r = transform.erase;
+    const std::array<int32_t, 4> rectangle = {r.x, r.y, r.width, r.height};
+    std::copy(rectangle.begin(), rectangle.end(), batch.erased.ints() + place * 4);
   }
 }
 

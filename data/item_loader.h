@@ -22,14 +22,16 @@ class ItemLoader {
   };
   Tools new_tools() const { return {.file = {}, .image = {}, .transformer = {options_.transform, kernels_}}; }
 
-  // Writes the pixels to `out`. Returns nothing, or what is wrong with the file. Safe to use from several threads.
-  std::string load(uint32_t item, uint64_t epoch, uint64_t position, Tools& tools, float* out);
+  // Writes the pixels to their place in the batch. Returns nothing, or what is wrong with the file. Safe to use from
+  // several threads.
+  std::string load(uint32_t item, uint64_t epoch, uint64_t position, Tools& tools, const Batch& batch, size_t place);
 
   int64_t bytes_read() const { return bytes_read_; }
   int64_t cache_hits() const { return cache_hits_; }
   size_t cached_bytes() const { return cache_.bytes(); }
 
  private:
+  void put(const Image& image, const TransformPlan& transform, Tools& tools, const Batch& batch, size_t place) const;
   TransformPlan plan_for(const Item& item, int width, int height, Random& random) const;
 
   const Dataset& data_;

@@ -66,6 +66,11 @@ struct Loader::State {
   int64_t images = 0;
   double waiting = 0;
 
+  Tensor room(const Shape& shape, DType type) {
+    return {allocator.allocate(static_cast<size_t>(shape.elements()) * bytes_of(type), "a batch of images"), shape,
+            type};
+  }
+
   // With the lock held: a batch with an image that nobody has taken, or null.
   std::shared_ptr<Slot> slot_with_work() {
     for (const auto& slot : slots) {
@@ -81,9 +86,12 @@ struct Loader::State {
     slot->batch.index = next_batch++;
     slot->batch.items.assign(items.begin(), items.end());
     slot->batch.labels.resize(items.size());
-    const Shape shape{static_cast<int64_t>(items.size()), output.height, output.width, 3};
-    slot->batch.images =
-        Tensor(allocator.allocate(static_cast<size_t>(shape.elements()) * sizeof(float), "a batch of images"), shape);
+    const auto count = static_cast<int64_t>(items.size());
+    const bool bytes = options.pixels == Pixels::bytes;
+    slot->batch.images = room({count, output.height, output.width, 3}, bytes ? DType::u8 : DType::f32);
+    if (bytes && options.transform.erase > 0) {
+      slot->batch.erased = room({count, 4}, DType::i32);
+    }
     slots.push_back(slot);
     return slot;
   }
@@ -119,7 +127,6 @@ struct Loader::State {
     uint32_t item = wanted;
     std::vector<BadImage> bad;
     std::exception_ptr problem;
-    const size_t pixels = static_cast<size_t>(output.width) * static_cast<size_t>(output.height);
     try {
       while (true) {
         std::string reason = quarantine.reason(item);
@@ -127,7 +134,7 @@ struct Loader::State {
         progress = Clock::now();
         lock.unlock();
         if (reason.empty()) {
-          reason = loader.load(item, of_epoch, position, desk.tools, slot.batch.images.data() + i * pixels * 3);
+          reason = loader.load(item, of_epoch, position, desk.tools, slot.batch, i);
         }
         lock.lock();
         desk.busy_with.clear();

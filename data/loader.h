@@ -22,8 +22,13 @@ namespace gle::data {
 // class and notes it; more of them than the budget allows end the run.
 enum class OnBad { error, quarantine };
 
+// What a batch holds: numbers for a network, or bytes that become these by Backend::images_from_bytes, a quarter of the
+// memory to copy to a device.
+enum class Pixels { floats, bytes };
+
 struct LoaderOptions {
   TransformOptions transform = {};
+  Pixels pixels = Pixels::floats;
   DecodeOptions decode = {};
   uint64_t seed = 0;
   // Threads beside the caller's; 0: the caller decodes in next().
@@ -47,7 +52,8 @@ struct LoaderOptions {
 
 struct Batch {
   int64_t index = 0;            // in its epoch
-  Tensor images;                // [N,H,W,3]
+  Tensor images;                // [N,H,W,3], f32 or u8
+  Tensor erased;                // [N,4], i32: of bytes, the rectangle to erase; empty if the transform erases nothing
   std::vector<int32_t> labels;  // of the items
   std::vector<uint32_t> items;  // of the data set: those in the batch, after replacements
 };

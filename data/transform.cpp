@@ -124,6 +124,15 @@ Size TransformOptions::output() const {
   return {size.width + 2 * pad, size.height + 2 * pad};
 }
 
+PixelScale TransformOptions::scale() const {
+  PixelScale result{.erased = erase_value};
+  for (size_t i = 0; i < 3; ++i) {
+    result.shift[i] = colours.mean[i] / colours.scale;
+    result.factor[i] = colours.scale / colours.deviation[i];
+  }
+  return result;
+}
+
 TransformPlan plan_transform(const TransformOptions& options, int width, int height, const Region& box,
                              Random& random) {
   TransformPlan plan;
@@ -187,10 +196,10 @@ Transformer::Transformer(const TransformOptions& options, const PixelKernels& ke
       kernels_(kernels),
       resampler_(kernels),
       line_(static_cast<size_t>(output_.width) * 3 + Image::kSlack) {
-  const Colours& colours = options_.colours;
+  const PixelScale scale = options_.scale();
   for (size_t i = 0; i < shift_.size(); ++i) {
-    shift_[i] = colours.mean[i % 3] / colours.scale;
-    factor_[i] = colours.scale / colours.deviation[i % 3];
+    shift_[i] = scale.shift[i % 3];
+    factor_[i] = scale.factor[i % 3];
   }
 }
 
@@ -212,7 +221,9 @@ void Transformer::turn(const Image& image, const TransformPlan& plan) {
   }
 }
 
-void Transformer::run(const Image& image, const TransformPlan& plan, float* out) {
+// put(y, its bytes in the output's order) for every row of the output.
+template <class Put>
+void Transformer::for_rows(const Image& image, const TransformPlan& plan, const Put& put) {
   const Region& window = plan.window;
   const bool any = window.width > 0 && window.height > 0;
   const bool turned = any && !(plan.turn == Turn{});
@@ -222,25 +233,23 @@ void Transformer::run(const Image& image, const TransformPlan& plan, float* out)
     resampler_.begin(image, plan.box, plan.size, window, options_.filter);
   }
   const bool bgr = options_.colours.order == ColourOrder::bgr;
-  const size_t values = static_cast<size_t>(output_.width) * 3;
   const bool as_is = any && !turned && !plan.mirror && !bgr && window.width == output_.width;
   std::fill(line_.begin(), line_.end(), uint8_t{0});
   bool black = true;
   for (int y = 0; y < output_.height; ++y) {
-    float* row = out + static_cast<size_t>(y) * values;
     const bool inside = any && y >= plan.top && y < plan.top + window.height;
     if (!inside) {
       if (!black) {
         std::fill(line_.begin(), line_.end(), uint8_t{0});
         black = true;
       }
-      kernels_.to_float(line_.data(), values, shift_.data(), factor_.data(), row);
+      put(y, line_.data());
       continue;
     }
     const uint8_t* pixels =
         turned ? turner_.row(window.y + y - plan.top, window.x, window.width) : resampler_.row(y - plan.top);
     if (as_is) {
-      kernels_.to_float(pixels, values, shift_.data(), factor_.data(), row);
+      put(y, pixels);
       continue;
     }
     black = false;
@@ -252,12 +261,25 @@ void Transformer::run(const Image& image, const TransformPlan& plan, float* out)
       line[3 * x + 1] = pixel[1];
       line[3 * x + 2 - red] = pixel[2];
     }
-    kernels_.to_float(line_.data(), values, shift_.data(), factor_.data(), row);
+    put(y, line_.data());
   }
+}
+
+void Transformer::run(const Image& image, const TransformPlan& plan, float* out) {
+  const size_t values = static_cast<size_t>(output_.width) * 3;
+  for_rows(image, plan, [&](int y, const uint8_t* row) {
+    kernels_.to_float(row, values, shift_.data(), factor_.data(), out + static_cast<size_t>(y) * values);
+  });
   for (int y = plan.erase.y; y < plan.erase.y + plan.erase.height; ++y) {
     std::fill_n(out + static_cast<size_t>(y) * values + static_cast<size_t>(plan.erase.x) * 3,
                 static_cast<size_t>(plan.erase.width) * 3, options_.erase_value);
   }
+}
+
+void Transformer::run(const Image& image, const TransformPlan& plan, uint8_t* out) {
+  const size_t values = static_cast<size_t>(output_.width) * 3;
+  for_rows(image, plan,
+           [&](int y, const uint8_t* row) { std::memcpy(out + static_cast<size_t>(y) * values, row, values); });
 }
 
 }  // namespace gle::data

@@ -8,6 +8,7 @@
 #include "data/random.h"
 #include "data/resample.h"
 #include "data/turn.h"
+#include "engine/options.h"
 
 namespace gle::data {
 
@@ -56,6 +57,8 @@ struct TransformOptions {
 
   // Of what comes out. Throws ErrorCode::usage for options that have no one size, or make no sense.
   Size output() const;
+  // How bytes in the output's order become what comes out.
+  PixelScale scale() const;
 };
 
 // All that chance decides about one image, and what follows from it.
@@ -82,9 +85,13 @@ class Transformer {
   Region needed(const TransformPlan& plan) const;
   // Writes one image of the batch: output() pixels of three floats.
   void run(const Image& image, const TransformPlan& plan, float* out);
+  // The same before colours and erasing: Backend::images_from_bytes does these, to the same bits.
+  void run(const Image& image, const TransformPlan& plan, uint8_t* out);
 
  private:
   void turn(const Image& image, const TransformPlan& plan);
+  template <class Put>
+  void for_rows(const Image& image, const TransformPlan& plan, const Put& put);
 
   TransformOptions options_;
   Size output_;

@@ -43,8 +43,14 @@ class Backend {
   virtual void prefetch(const void* host, const Tensor& to) = 0;
   virtual void await_prefetched() = 0;
   // Calls step(), whose kernels may be held back and handed to the device in one piece. It may not wait: no download(),
-  // synchronise(), await_prefetched(), and no kernel that returns a number.
-  virtual void run_step(const std::function<void()>& step) = 0;
+  // synchronise(), await_prefetched(), and no kernel that returns a number. Steps of one `kind` call the same kernels
+  // for the same shapes, with any numbers; the first after one of another kind runs by itself.
+  virtual void run_step(int64_t kind, const std::function<void()>& step) = 0;
+
+  // -- images (images.cpp) ------------------------------------------------------------------------------------------
+  // y[N,H,W,3] = (x - shift[c]) * factor[c] for bytes x (u8), and scale.erased in the rectangle erased[N,4] (i32: x, y,
+  // width, height; may be empty) of each image. All dense. The same bits on every device.
+  virtual void images_from_bytes(const Tensor& x, const PixelScale& scale, const Tensor& erased, const Tensor& y) = 0;
 
   // -- elementwise (elementwise.cpp) --------------------------------------------------------------------------------
   virtual void fill(float value, const Tensor& y) = 0;

@@ -46,6 +46,11 @@ int index_of(std::string_view device) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const DeviceRequest& request) {
+  if (request.deterministic && request.time_plans) {
+    fail(ErrorCode::usage,
+         "device: convolutions that are timed may be done another way each time, and with other bits; "
+         "choose between timed plans and determinism");
+  }
   if (request.device == "cpu") {
     return cpu_backend(request, "");
   }

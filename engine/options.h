@@ -15,6 +15,13 @@ struct GradTarget {
   explicit operator bool() const { return static_cast<bool>(grad); }
 };
 
+// How the bytes of a picture become numbers, by colour; see Backend::images_from_bytes.
+struct PixelScale {
+  float shift[3] = {0, 0, 0};
+  float factor[3] = {1, 1, 1};
+  float erased = 0;
+};
+
 struct Conv2dOptions {
   int stride_h = 1;
   int stride_w = 1;

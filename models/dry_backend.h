@@ -38,7 +38,8 @@ class DryBackend final : public Backend {
   void synchronise() override {}
   void prefetch(const void*, const Tensor&) override {}
   void await_prefetched() override {}
-  void run_step(const std::function<void()>& step) override { step(); }
+  void run_step(int64_t, const std::function<void()>& step) override { step(); }
+  void images_from_bytes(const Tensor&, const PixelScale&, const Tensor&, const Tensor&) override {}
 
   void fill(float, const Tensor&) override {}
   void add(const Tensor&, const Tensor&, const Tensor&) override {}

@@ -166,9 +166,9 @@ int check_case(const KernelCase& c) {
 const std::vector<Kernel>& all_kernels() {
   static const std::vector<Kernel> all = [] {
     std::vector<Kernel> kernels;
-    for (const auto add :
-         {add_transfer_kernels, add_elementwise_kernels, add_rows_kernels, add_softmax_kernels, add_gemm_kernels,
-          add_conv2d_kernels, add_batch_norm_kernels, add_pool2d_kernels, add_loss_kernels, add_optimiser_kernels}) {
+    for (const auto add : {add_transfer_kernels, add_elementwise_kernels, add_image_kernels, add_rows_kernels,
+                           add_softmax_kernels, add_gemm_kernels, add_conv2d_kernels, add_batch_norm_kernels,
+                           add_pool2d_kernels, add_loss_kernels, add_optimiser_kernels}) {
       add(kernels);
     }
     return kernels;

@@ -55,6 +55,7 @@ int check_case(const KernelCase& c);
 const std::vector<Kernel>& all_kernels();
 void add_transfer_kernels(std::vector<Kernel>& to);
 void add_elementwise_kernels(std::vector<Kernel>& to);
+void add_image_kernels(std::vector<Kernel>& to);
 void add_rows_kernels(std::vector<Kernel>& to);
 void add_softmax_kernels(std::vector<Kernel>& to);
 void add_gemm_kernels(std::vector<Kernel>& to);

@@ -12,16 +12,18 @@ namespace gle::doctor {
 struct Check {
   std::string name;
   std::function<Var(Context&, const std::function<Var(const Shape&)>& draw)> forward;
+  // The gradient depends on which of nearly equal pairs is chosen, the output does not.
+  bool chooses = false;
 };
 
 std::vector<Check> all_checks();
 
 struct Outcome {
   std::vector<std::vector<float>> values;  // the output, then the gradients of all leaves
-  double seconds = 0;                      // of the fastest of a few runs, forward and backward
+  double seconds = 0;                      // of the fastest run, forward and backward; the first only if it is alone
 };
 
-// Runs an op and its backward pass with a fixed cotangent. The same numbers go in on every backend.
-Outcome run(const Check& check, Backend& backend);
+// Runs an op and its backward pass with a fixed cotangent, so many times. The same numbers go in on every backend.
+Outcome run(const Check& check, Backend& backend, int rounds);
 
 }  // namespace gle::doctor

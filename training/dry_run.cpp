@@ -4,6 +4,7 @@
 
 #include "data/loader.h"
 #include "models/dry_backend.h"
+#include "training/batch_feed.h"
 #include "training/epochs.h"
 #include "training/learner.h"
 #include "training/recipe.h"
@@ -18,29 +19,49 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 void try_phase(Learner& learner, data::Loader& loader, const PhaseConfig& phase, int steps, PhaseForecast& result) {
   learner.begin_phase(phase, Learner::Moments::reset);
+  BatchFeed feed(learner.backend(), loader, phase.accumulate);
   std::chrono::steady_clock::time_point start;
-  data::Batch batch;
+  std::vector<data::Batch> batches;
   int done = 0;
   for (; done <= steps; ++done) {
     if (done == 1) {
       start = std::chrono::steady_clock::now();
     }
-    for (int64_t part = 0; part < phase.accumulate; ++part) {
-      if (!loader.next(batch)) {
-        result.step_seconds = done > 1 ? seconds_since(start) / (done - 1) : 0;
-        return;
-      }
-      learner.add(batch.images, batch.labels, static_cast<uint64_t>(part), phase.accumulate);
+    if (!feed.next(batches)) {
+      result.step_seconds = done > 1 ? seconds_since(start) / (done - 1) : 0;
+      return;
     }
+    learner.backend().run_step(result.phase, [&] {
+      for (size_t part = 0; part < batches.size(); ++part) {
+        learner.add(batches[part], batches[part].labels, part, phase.accumulate);
+      }
+    });
+    feed.look_ahead();
     static_cast<void>(learner.measure());
     learner.step(0.0F);
   }
   result.step_seconds = seconds_since(start) / steps;
 }
 
+// What the feed keeps on the device.
+std::vector<Pictures> room_for(Backend& backend, const TrainingConfig& config, const PhaseConfig& phase,
+                               data::Pixels pixels) {
+  const bool bytes = pixels == data::Pixels::bytes;
+  const int64_t batch = batch_size(phase);
+  std::vector<Pictures> places;
+  for (int64_t i = 0; i < (bytes ? 2 * phase.accumulate : 1); ++i) {
+    places.emplace_back(backend.new_tensor("images", {batch, config.input.height, config.input.width, 3},
+                                           bytes ? DType::u8 : DType::f32));
+    if (bytes && train_transform(config, phase).erase > 0) {
+      places.back().erased = backend.new_tensor("images", {batch, 4}, DType::i32);
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
-size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes) {
+size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes, data::Pixels pixels) {
   DryBackend backend;
   Learner learner(backend, config, classes);
   learner.begin_phase(phase, Learner::Moments::reset);
@@ -49,11 +70,11 @@ size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int
   for (int64_t i = 0; i < batch; ++i) {
     labels.push_back(static_cast<int32_t>(i / phase.samples % classes));
   }
-  const Tensor images = backend.new_tensor("images", {batch, config.input.height, config.input.width, 3});
+  const std::vector<Pictures> places = room_for(backend, config, phase, pixels);
   // The second step is the steady state.
   for (int step = 0; step < 2; ++step) {
     for (int64_t part = 0; part < phase.accumulate; ++part) {
-      learner.add(images, labels, static_cast<uint64_t>(part), phase.accumulate);
+      learner.add(places[0], labels, static_cast<uint64_t>(part), phase.accumulate);
     }
     learner.step(0.0F);
   }
@@ -80,13 +101,15 @@ Forecast forecast(Backend& backend, const TrainingConfig& config, const std::sha
     forecast.batch = batch_size(phase) * phase.accumulate;
     forecast.epoch_steps = length.epoch_steps;
     forecast.steps = length.steps;
-    forecast.planned_bytes = planned_bytes(config, phase, data->train_classes);
+    forecast.planned_bytes = planned_bytes(config, phase, data->train_classes, pixels_for(backend));
     if (phase.sampler != "shuffled") {
       forecast.small_classes = members.small_classes(*data, static_cast<int>(phase.samples));
     }
     backend.allocator().trim();
     backend.allocator().reset_peaks();
-    data::Loader loader(data, loader_options(config, phase));
+    data::LoaderOptions options = loader_options(config, phase);
+    options.pixels = pixels_for(backend);
+    data::Loader loader(data, options);
     Learner learner(backend, config, data->train_classes);
     learner.network().initialise(backend, static_cast<uint64_t>(config.run.seed));
     result.parameters = learner.network().parameters().parameter_count();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/loader.h"
 #include "engine/backend.h"
 #include "training/config.h"
 
@@ -36,7 +37,8 @@ struct Forecast {
 Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,
                   int trial_steps = 3);
 
-// The bytes that a phase's steps take of the backend's memory.
-size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes);
+// The bytes that a phase's steps take of the backend's memory, if batches come as `pixels`.
+size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes,
+                     data::Pixels pixels = data::Pixels::floats);
 
 }  // namespace gle

@@ -18,6 +18,7 @@ Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes
       network_(backend, network_options(config, classes)),
       optimiser_(backend, network_.parameters(), optimiser_options(config, config.phase1)),
       tape_(backend),
+      scale_(test_transform(config).scale()),
       settings_(loss_settings(config)),
       chosen_(&loss_named(config.phase1.loss)) {
   for (Tensor& sum : sums_) {
@@ -34,13 +35,23 @@ void Learner::begin_phase(const PhaseConfig& phase, Moments moments) {
   optimiser_.restart(optimiser_options(config_, phase), moments == Moments::keep);
 }
 
-Var Learner::images_on_device(const Tensor& images) {
-  if (images.device() == backend_.device()) {
+Tensor Learner::on_device(const Tensor& tensor) {
+  if (!tensor || tensor.device() == backend_.device()) {
+    return tensor;
+  }
+  Tensor copy = backend_.new_tensor("images", tensor.shape(), tensor.type());
+  backend_.upload(tensor.bytes(), copy);
+  return copy;
+}
+
+Var Learner::input(const Pictures& pictures) {
+  const Tensor images = on_device(pictures.images);
+  if (images.type() == DType::f32) {
     return Var(images);
   }
-  Tensor copy = backend_.new_tensor("images", images.shape());
-  backend_.upload(images.data(), copy);
-  return Var(std::move(copy));
+  Tensor numbers = backend_.new_tensor("images", images.shape());
+  backend_.images_from_bytes(images, scale_, on_device(pictures.erased), numbers);
+  return Var(std::move(numbers));
 }
 
 Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
@@ -60,7 +71,7 @@ Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_
   return chosen_->run(ctx, settings_, {out.embedding, out.logits, proxies, labels, classes_}, batch_);
 }
 
-void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
+void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
   const bool first = !under_way_;
   if (first) {
     network_.parameters().clear_gradients();
@@ -75,7 +86,7 @@ void Learner::add(const Tensor& images, std::span<const int32_t> labels, uint64_
               .mode = Mode::training,
               .seed = static_cast<uint64_t>(config_.run.seed),
               .step = number};
-  const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+  const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
   const Var all = loss(ctx, out, labels);
   const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
   tape_.backward(parts == 1 ? all : scale(ctx, all, share));
@@ -111,14 +122,14 @@ void Learner::skip() {
   under_way_ = false;
 }
 
-void Learner::move_statistics(const Tensor& images, float share) {
+void Learner::move_statistics(const Pictures& pictures, float share) {
   network_.set_norm_momentum(share);
   Context ctx{.backend = backend_, .mode = Mode::training};
-  network_.forward(ctx, images_on_device(images));
+  network_.forward(ctx, input(pictures));
   network_.set_norm_momentum(static_cast<float>(config_.network.batch_norm_momentum));
 }
 
-std::string Learner::first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number) {
+std::string Learner::first_not_finite(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number) {
   try {
     tape_.clear();
     network_.parameters().clear_gradients();
@@ -129,7 +140,7 @@ std::string Learner::first_not_finite(const Tensor& images, std::span<const int3
                 .seed = static_cast<uint64_t>(config_.run.seed),
                 .step = number,
                 .check_finite = true};
-    const NetworkOutput out = network_.forward(ctx, images_on_device(images), {.with_logits = chosen_->needs_logits});
+    const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
     tape_.backward(loss(ctx, out, labels));
     tape_.set_check_finite(false);
     return "";

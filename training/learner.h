@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "data/loader.h"
 #include "losses/registry.h"
 #include "models/network.h"
 #include "training/config.h"
@@ -20,6 +21,15 @@ struct StepResult {
   bool finite() const;
 };
 
+// What a network is shown: numbers, or bytes with the rectangles to erase (data::Batch), on the host or the device.
+struct Pictures {
+  Tensor images;
+  Tensor erased = {};
+
+  Pictures(Tensor numbers) : images(std::move(numbers)) {}
+  Pictures(const data::Batch& batch) : images(batch.images), erased(batch.erased) {}
+};
+
 // A network with its loss and its optimiser: turns batches into steps. From the second step on it allocates nothing.
 class Learner {
  public:
@@ -31,17 +41,17 @@ class Learner {
 
   // Forward and backward of one of the `parts` batches whose mean gradient makes a step; `number` counts batches from
   // the beginning of the run and chooses the random streams.
-  void add(const Tensor& images, std::span<const int32_t> labels, uint64_t number, int64_t parts);
+  void add(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number, int64_t parts);
   // What the batches since the last step come to; nothing has moved yet.
   StepResult measure();
   // Moves the weights, or forgets the gradients.
   void step(float learning_rate);
   void skip();
   // Runs the batch again with every op looked at: the message of the first that is not finite, or empty.
-  std::string first_not_finite(const Tensor& images, std::span<const int32_t> labels, uint64_t number);
+  std::string first_not_finite(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number);
 
   // A forward pass that is for the running statistics alone: they become (1 - share) old + share new.
-  void move_statistics(const Tensor& images, float share);
+  void move_statistics(const Pictures& pictures, float share);
 
   Network& network() { return network_; }
   Optimiser& optimiser() { return optimiser_; }
@@ -49,7 +59,8 @@ class Learner {
 
  private:
   Var loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
-  Var images_on_device(const Tensor& images);
+  Tensor on_device(const Tensor& tensor);
+  Var input(const Pictures& pictures);
 
   Backend& backend_;
   const TrainingConfig& config_;
@@ -57,6 +68,7 @@ class Learner {
   Network network_;
   Optimiser optimiser_;
   Tape tape_;
+  PixelScale scale_;
   LossSettings settings_;
   const Loss* chosen_;
   GroupBatch batch_;

@@ -29,12 +29,15 @@ class TimedBackend final : public Backend {
   void reset();
 
   const char* description() const override { return inner_.description(); }
-  void run_step(const std::function<void()>& step) override { step(); }
+  void run_step(int64_t, const std::function<void()>& step) override { step(); }
   void upload(const void* host, const Tensor& to) override { run("upload", &Backend::upload, host, to); }
   void download(const Tensor& from, void* host) override { run("download", &Backend::download, from, host); }
   void synchronise() override { run("synchronise", &Backend::synchronise); }
   void prefetch(const void* host, const Tensor& to) override { run("prefetch", &Backend::prefetch, host, to); }
   void await_prefetched() override { run("await_prefetched", &Backend::await_prefetched); }
+  void images_from_bytes(const Tensor& x, const PixelScale& scale, const Tensor& erased, const Tensor& y) override {
+    run("images_from_bytes", &Backend::images_from_bytes, x, scale, erased, y);
+  }
   void fill(float value, const Tensor& y) override { run("fill", &Backend::fill, value, y); }
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override { run("add", &Backend::add, a, b, y); }
   void scale(float factor, const Tensor& x, const GradTarget& y) override {

@@ -111,8 +111,9 @@ bool Trainer::run_phase() {
   const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
   const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
   learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
-  loader_ =
-      std::make_unique<data::Loader>(data_, loader_options(config_, phase.config, folder_.path() / "bad_images.csv"));
+  data::LoaderOptions options = loader_options(config_, phase.config, folder_.path() / "bad_images.csv");
+  options.pixels = pixels_for(backend_);
+  loader_ = std::make_unique<data::Loader>(data_, options);
   const auto over = [&] {
     const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
     return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
@@ -125,17 +126,24 @@ bool Trainer::run_phase() {
   return true;
 }
 
+// Whether the epoch or the phase is over `ahead` steps from here.
+bool Trainer::ends_epoch(const Phase& phase, int64_t ahead) const {
+  const Position& at = state_.position;
+  return at.batch_of_epoch / phase.config.accumulate + ahead >= phase.epoch_steps ||
+         at.step_of_phase + ahead >= phase.steps;
+}
+
 bool Trainer::run_epoch(const Phase& phase) {
   Position& at = state_.position;
   if (at.batch_of_epoch == 0 && !prepare_epoch(phase)) {
     return false;
   }
   loader_->start(plan_epoch(phase), static_cast<uint64_t>(at.epoch), at.batch_of_epoch);
+  BatchFeed feed(backend_, *loader_, phase.config.accumulate);
   Batches batches;
-  while (at.step_of_phase < phase.steps && take_batches(phase, batches)) {
-    one_step(phase, batches);
-    const bool epoch_over = at.batch_of_epoch / phase.config.accumulate >= phase.epoch_steps;
-    if (epoch_over || at.step_of_phase >= phase.steps) {
+  while (at.step_of_phase < phase.steps && take_batches(feed, batches)) {
+    one_step(phase, batches, feed);
+    if (ends_epoch(phase, 0)) {
       break;
     }
     if (interrupted()) {
@@ -161,24 +169,26 @@ bool Trainer::run_epoch(const Phase& phase) {
   return true;
 }
 
-bool Trainer::take_batches(const Phase& phase, Batches& batches) {
+bool Trainer::take_batches(BatchFeed& feed, Batches& batches) {
   const auto start = std::chrono::steady_clock::now();
-  batches.resize(static_cast<size_t>(phase.config.accumulate));
-  for (data::Batch& batch : batches) {
-    if (!loader_->next(batch)) {
-      return false;
-    }
-  }
+  const bool more = feed.next(batches);
   loading_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return true;
+  return more;
 }
 
-void Trainer::one_step(const Phase& phase, const Batches& batches) {
+void Trainer::one_step(const Phase& phase, const Batches& batches, BatchFeed& feed) {
   Position& at = state_.position;
   StepReport report;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    learner_.add(batches[i].images, batches[i].labels, static_cast<uint64_t>(at.batches) + i, phase.config.accumulate);
-    report.images += static_cast<int64_t>(batches[i].items.size());
+  backend_.run_step(at.phase, [&] {
+    for (size_t i = 0; i < batches.size(); ++i) {
+      learner_.add(batches[i], batches[i].labels, static_cast<uint64_t>(at.batches) + i, phase.config.accumulate);
+    }
+  });
+  for (const data::Batch& batch : batches) {
+    report.images += static_cast<int64_t>(batch.items.size());
+  }
+  if (!ends_epoch(phase, 1)) {
+    feed.look_ahead();
   }
   report.result = learner_.measure();
   report.learning_rate = learning_rate(phase.schedule, at.step_of_phase);
@@ -226,7 +236,7 @@ void Trainer::handle_not_finite(const Batches& batches, const StepResult& result
   size_t count = 0;
   for (size_t i = 0; i < batches.size(); ++i) {
     if (first.empty()) {
-      first = learner_.first_not_finite(batches[i].images, batches[i].labels, static_cast<uint64_t>(at.batches) + i);
+      first = learner_.first_not_finite(batches[i], batches[i].labels, static_cast<uint64_t>(at.batches) + i);
     }
     for (const uint32_t item : batches[i].items) {
       const std::string name = data_->name_of(data_->items[item]);
@@ -284,7 +294,9 @@ bool Trainer::refresh_distances() {
 }
 
 bool Trainer::reestimate(const Phase& phase) {
-  data::Loader loader(data_, loader_options(config_, phase.config));
+  data::LoaderOptions options = loader_options(config_, phase.config);
+  options.pixels = pixels_for(backend_);
+  data::Loader loader(data_, options);
   // Of a number that no training epoch has, so that the pictures are none that were just trained on.
   constexpr uint64_t kEpoch = 0xFFFFFFFF;
   loader.start(plan_plainly(config_, phase.config, *data_, members_, kEpoch), kEpoch);
@@ -293,7 +305,7 @@ bool Trainer::reestimate(const Phase& phase) {
     if (stop_requested()) {
       return false;
     }
-    learner_.move_statistics(batch.images, 1.0F / static_cast<float>(i + 1));
+    learner_.move_statistics(batch, 1.0F / static_cast<float>(i + 1));
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/loader.h"
+#include "training/batch_feed.h"
 #include "training/checkpoint.h"
 #include "training/config.h"
 #include "training/evaluation.h"
@@ -74,8 +75,9 @@ class Trainer {
   data::EpochPlan plan_epoch(const Phase& phase) const;
   bool run_phase();
   bool run_epoch(const Phase& phase);
-  bool take_batches(const Phase& phase, Batches& batches);
-  void one_step(const Phase& phase, const Batches& batches);
+  bool ends_epoch(const Phase& phase, int64_t ahead) const;
+  bool take_batches(BatchFeed& feed, Batches& batches);
+  void one_step(const Phase& phase, const Batches& batches, BatchFeed& feed);
   void handle_not_finite(const Batches& batches, const StepResult& result);
   void log_step(const Phase& phase, const StepReport& report);
   bool evaluate(const Phase& phase);

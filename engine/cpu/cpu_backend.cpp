@@ -15,7 +15,7 @@ void CpuBackend::download(const Tensor& from, void* host) { cpu::download(from, 
 void CpuBackend::synchronise() {}
 void CpuBackend::prefetch(const void* host, const Tensor& to) { cpu::upload(host, to); }
 void CpuBackend::await_prefetched() {}
-void CpuBackend::run_step(const std::function<void()>& step) { cpu::run_step(step); }
+void CpuBackend::run_step(int64_t, const std::function<void()>& step) { cpu::run_step(step); }
 void CpuBackend::check_labels(const Tensor& labels, int64_t classes) { cpu::check_labels(labels, classes); }
 
 Backend* new_backend(const RuntimeOptions& options, size_t memory_limit) {

@@ -17,7 +17,9 @@ class CpuBackend final : public Backend {
   void synchronise() override;
   void prefetch(const void* host, const Tensor& to) override;
   void await_prefetched() override;
-  void run_step(const std::function<void()>& step) override;
+  void run_step(int64_t kind, const std::function<void()>& step) override;
+
+  void images_from_bytes(const Tensor& x, const PixelScale& scale, const Tensor& erased, const Tensor& y) override;
 
   void fill(float value, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;

@@ -20,7 +20,7 @@ struct CudaOptions {
   size_t workspace_limit = size_t{256} << 20;
   // Runs the candidates of every new convolution once and keeps the fastest, instead of trusting the heuristics.
   bool time_plans = false;
-  // Steps go to the device as one graph; see Backend::begin_step.
+  // Steps go to the device as one graph; see Backend::run_step.
   bool graphs = false;
 };
 

@@ -26,10 +26,11 @@ CudaBackend::~CudaBackend() {
 
 const char* CudaBackend::description() const { return runtime_->description.c_str(); }
 
-// The first step loads kernels and plans convolutions, neither of which belongs into a graph.
-void CudaBackend::run_step(const std::function<void()>& step) {
+// The first step of a kind loads kernels and plans convolutions, neither of which belongs into a graph.
+void CudaBackend::run_step(int64_t kind, const std::function<void()>& step) {
   runtime_->require_waiting("run_step()");
-  if (!graphs_ || steps_++ == 0) {
+  if (!graphs_ || kind_ != kind) {
+    kind_ = kind;
     step();
     return;
   }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "engine/backend.h"
 #include "engine/cuda/cuda.h"
@@ -28,7 +29,9 @@ class CudaBackend final : public Backend {
   void synchronise() override;
   void prefetch(const void* host, const Tensor& to) override;
   void await_prefetched() override;
-  void run_step(const std::function<void()>& step) override;
+  void run_step(int64_t kind, const std::function<void()>& step) override;
+
+  void images_from_bytes(const Tensor& x, const PixelScale& scale, const Tensor& erased, const Tensor& y) override;
 
   void fill(float value, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& y) override;
@@ -126,7 +129,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Blas> blas_;
   std::unique_ptr<Convolutions> convolutions_;
   bool graphs_;
-  int64_t steps_ = 0;
+  std::optional<int64_t> kind_;  // of the last step
 };
 
 }  // namespace gle::cuda

@@ -1,7 +1,8 @@
 #pragma once
 
 // The parts of the Group Loss on a GPU: similarities of embeddings (group_loss_similarity.cu), refinement of
-// probabilities (group_loss_refine.cu). All sums have an order that sizes alone decide. Scratch comes from the caller.
+// probabilities (group_loss_refine.cu, group_loss_refine_backward.cu). All sums have an order that sizes alone decide.
+// Scratch comes from the caller.
 
 #include "engine/cuda/lanes.h"
 

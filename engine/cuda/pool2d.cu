@@ -100,34 +100,45 @@ struct Taps {
   }
 };
 
-struct MaxPoolBack {
-  In dy;
+// The sum over the windows (p, q) that see a pixel; f.add() adds the share of one, the `window`th of all.
+template <class F>
+struct Gather {
+  F f;
   Pixels in, out;
-  PoolAxis rows, columns;
-  const uint8_t* taps;
-  int64_t channels;
 
   template <int kWidth>
   __device__ auto at(int64_t column) const {
     return [this, column](int64_t pixel) {
       const Place place(in, pixel);
-      const PoolCover down = pool_cover(rows, out.height, place.row);
-      const PoolCover across = pool_cover(columns, out.width, place.column);
+      const PoolCover down = pool_cover(f.rows, out.height, place.row);
+      const PoolCover across = pool_cover(f.columns, out.width, place.column);
       Floats<kWidth> sum{};
       for (int64_t p = down.begin; p < down.end; ++p) {
-        const int64_t tap_row = (place.row + rows.pad - p * rows.stride) * columns.kernel;
         for (int64_t q = across.begin; q < across.end; ++q) {
-          const int64_t window = place.image * out.size() + p * out.width + q;
-          const auto tap = static_cast<int>(tap_row + place.column + columns.pad - q * columns.stride);
-          const Taps<kWidth> won(taps + window * channels + column);
-          const auto d = dy.load<kWidth>(window, column);
-          for (int i = 0; i < kWidth; ++i) {
-            sum.at[i] += won.at[i] == tap ? d.at[i] : 0.0F;
-          }
+          f.template add<kWidth>(place, p, q, place.image * out.size() + p * out.width + q, column, sum);
         }
       }
       return sum;
     };
+  }
+};
+
+struct MaxPoolBack {
+  In dy;
+  PoolAxis rows, columns;
+  const uint8_t* taps;
+  int64_t channels;
+
+  template <int kWidth>
+  __device__ void add(const Place& place, int64_t p, int64_t q, int64_t window, int64_t column,
+                      Floats<kWidth>& sum) const {
+    const int64_t down = place.row + rows.pad - p * rows.stride;
+    const auto tap = static_cast<int>(down * columns.kernel + place.column + columns.pad - q * columns.stride);
+    const Taps<kWidth> won(taps + window * channels + column);
+    const auto d = dy.load<kWidth>(window, column);
+    for (int i = 0; i < kWidth; ++i) {
+      sum.at[i] += won.at[i] == tap ? d.at[i] : 0.0F;
+    }
   }
 };
 
@@ -160,30 +171,17 @@ struct AveragePool {
 
 struct AveragePoolBack {
   In dy;
-  Pixels in, out;
   PoolAxis rows, columns;
   Padding padding;
 
   template <int kWidth>
-  __device__ auto at(int64_t column) const {
-    return [this, column](int64_t pixel) {
-      const Place place(in, pixel);
-      const PoolCover down = pool_cover(rows, out.height, place.row);
-      const PoolCover across = pool_cover(columns, out.width, place.column);
-      Floats<kWidth> sum{};
-      for (int64_t p = down.begin; p < down.end; ++p) {
-        const int64_t height = pool_length(pool_window(rows, p), padding);
-        for (int64_t q = across.begin; q < across.end; ++q) {
-          const int64_t area = height * pool_length(pool_window(columns, q), padding);
-          const float factor = 1.0F / static_cast<float>(area);
-          const auto d = dy.load<kWidth>(place.image * out.size() + p * out.width + q, column);
-          for (int i = 0; i < kWidth; ++i) {
-            sum.at[i] = fmaf(d.at[i], factor, sum.at[i]);
-          }
-        }
-      }
-      return sum;
-    };
+  __device__ void add(const Place&, int64_t p, int64_t q, int64_t window, int64_t column, Floats<kWidth>& sum) const {
+    const int64_t area = pool_length(pool_window(rows, p), padding) * pool_length(pool_window(columns, q), padding);
+    const float factor = 1.0F / static_cast<float>(area);
+    const auto d = dy.load<kWidth>(window, column);
+    for (int i = 0; i < kWidth; ++i) {
+      sum.at[i] = fmaf(d.at[i], factor, sum.at[i]);
+    }
   }
 };
 
@@ -301,8 +299,8 @@ void CudaBackend::max_pool_backward(const Tensor& taps, const Pool2dOptions& opt
   }
   const Pixels in(dx.grad), out(dy);
   map(at("max_pool_backward"), dy.channels() % 4 == 0 && in_fours({&dy, &dx.grad}) && begin_in_fours({&taps}),
-      MaxPoolBack{dy, in, out, pool_rows(options, in.height), pool_columns(options, in.width), taps.bytes(),
-                  dy.channels()},
+      Gather<MaxPoolBack>{
+          {dy, pool_rows(options, in.height), pool_columns(options, in.width), taps.bytes(), dy.channels()}, in, out},
       dx.grad.rows(), dy.channels(), dx);
 }
 
@@ -319,7 +317,8 @@ void CudaBackend::average_pool_backward(const Pool2dOptions& options, const Tens
   }
   const Pixels in(dx.grad), out(dy);
   map(at("average_pool_backward"), in_fours({&dy, &dx.grad}),
-      AveragePoolBack{dy, in, out, pool_rows(options, in.height), pool_columns(options, in.width), options.padding},
+      Gather<AveragePoolBack>{
+          {dy, pool_rows(options, in.height), pool_columns(options, in.width), options.padding}, in, out},
       dx.grad.rows(), dy.channels(), dx);
 }
 

@@ -6,6 +6,7 @@
 
 #include "data/decode.h"
 #include "data/files.h"
+#include "engine/backends.h"
 #include "engine/cpu/cpu.h"
 #include "models/files/file.h"
 #include "models/model_file.h"
@@ -16,9 +17,10 @@ struct gle_model {
   static constexpr uint64_t kMagic = 0x676c65206d6f6465;
 
   gle_model(const char* path, const gle_model_options& wanted)
-      : backend(gle::make_cpu_backend(
-            {.threads = wanted.threads,
-             .memory_limit = wanted.memory_limit == 0 ? gle::CachingAllocator::kNoLimit : wanted.memory_limit})),
+      : backend(gle::make_backend(
+            {.device = wanted.device == nullptr ? "auto" : wanted.device,
+             .memory_limit = wanted.memory_limit == 0 ? gle::CachingAllocator::kNoLimit : wanted.memory_limit,
+             .threads = wanted.threads})),
         forward{.last_slope = wanted.last_slope,
                 .max_share = wanted.max_share < 0 ? std::nullopt : std::optional(wanted.max_share),
                 .beta = wanted.beta < 0 ? std::nullopt : std::optional(wanted.beta),
@@ -82,9 +84,6 @@ gle_status gle_model_open(const char* path, const gle_model_options* options, gl
     gle_model_options wanted;
     gle_model_defaults(&wanted);
     wanted = options != nullptr ? *options : wanted;
-    const std::string device = wanted.device == nullptr ? "auto" : wanted.device;
-    gle::require(device == "auto" || device == "cpu", "gle_model_open", "device '", device,
-                 "': this library knows auto and cpu");
     gle::require(wanted.threads >= 0 && wanted.threads <= 1024, "gle_model_open", "threads must be 0 to 1024, got ",
                  wanted.threads);
     *model = new gle_model(path, wanted);

@@ -154,7 +154,7 @@ TEST_F(CudaBackendTest, LeavesNothingBehind) {
     const Tensor w = backend->new_tensor("test", {2, 3, 3, 3});
     const Tensor y = backend->new_tensor("test", {1, 4, 4, 2});
     for (int step = 0; step < 3; ++step) {
-      backend->run_step([&] {
+      backend->run_step(1, [&] {
         backend->fill(1, x);
         backend->fill(1, w);
         backend->conv2d_forward(x, w, Tensor(), {.pad_h = 1, .pad_w = 1}, kIdentity, nullptr, y);
@@ -168,6 +168,12 @@ TEST_F(CudaBackendTest, LeavesNothingBehind) {
   EXPECT_EQ(after.streams, before.streams);
   EXPECT_EQ(after.events, before.events);
   EXPECT_EQ(after.handles, before.handles);
+}
+
+TEST_F(CudaBackendTest, TimedPlansAreNotDeterministic) {
+  const std::string message = message_of(
+      ErrorCode::usage, [] { (void)make_backend({.device = "cuda", .deterministic = true, .time_plans = true}); });
+  EXPECT_NE(message.find("choose between timed plans and determinism"), std::string::npos) << message;
 }
 
 TEST_F(CudaBackendTest, DescriptionTellsTheSwitches) {

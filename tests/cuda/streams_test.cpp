@@ -50,7 +50,7 @@ std::vector<float> sums_of_batches(Wait wait) {
     if (step + 1 < kSteps) {
       backend->prefetch(batch_of(step + 1).data(), places[(step + 1) % 2]);
     }
-    backend->run_step([&] { backend->add(sum, places[step % 2], sum); });
+    backend->run_step(1, [&] { backend->add(sum, places[step % 2], sum); });
     std::vector<float> values(kBatch);
     backend->download(sum, values.data());
     found.insert(found.end(), values.begin(), values.end());
@@ -112,7 +112,7 @@ TEST_F(CudaStreamsTest, StepsGoToTheDeviceAsGraphs) {
   const Tensor x = backend->new_tensor("test", {8});
   backend->fill(0, x);
   const auto step = [&](float value) {
-    backend->run_step([&] {
+    backend->run_step(1, [&] {
       const Tensor one = backend->new_tensor("test", {8});  // dies while the kernels are only recorded
       backend->fill(value, one);
       backend->add(x, one, x);
@@ -128,6 +128,44 @@ TEST_F(CudaStreamsTest, StepsGoToTheDeviceAsGraphs) {
   EXPECT_EQ(values, std::vector<float>(8, 15));
 }
 
+// What a launch was given must not stay in the graph: random keys, factors, and what is uploaded within the step.
+TEST_F(CudaStreamsTest, AGraphHasTheNumbersOfItsStep) {
+  const auto run = [](bool graphs) {
+    const auto backend = make_cuda_backend({.graphs = graphs});
+    const Tensor x = backend->new_tensor("test", {4, 64});
+    const Tensor y = backend->new_tensor("test", {4, 64});
+    backend->fill(0, y);
+    for (int step = 0; step < 5; ++step) {
+      const std::vector<float> host(256, static_cast<float>(step + 1));
+      backend->run_step(7, [&] {
+        backend->upload(host.data(), x);
+        backend->dropout(x, 0.5F, {.seed = 3, .stream = static_cast<uint64_t>(step)}, {x});
+        backend->scale(static_cast<float>(step) - 1.5F, x, {y, Accumulate::add});
+      });
+    }
+    std::vector<float> values(256);
+    backend->download(y, values.data());
+    return values;
+  };
+  for (uint64_t seed = 1; seed <= kSchedules; ++seed) {
+    fake_cuda::reset({.seed = seed});
+    ASSERT_EQ(run(true), run(false)) << "schedule " << seed;
+  }
+}
+
+TEST_F(CudaStreamsTest, TheFirstStepOfAKindRunsByItself) {
+  fake_cuda::reset({});
+  const auto backend = make_cuda_backend({.graphs = true});
+  const Tensor x = backend->new_tensor("test", {8});
+  std::vector<uint64_t> launches;
+  for (const int64_t kind : {0, 0, 1, 1, 1, 0}) {
+    const uint64_t before = fake_cuda::statistics().graph_launches;
+    backend->run_step(kind, [&] { backend->fill(1, x); });
+    launches.push_back(fake_cuda::statistics().graph_launches - before);
+  }
+  EXPECT_EQ(launches, (std::vector<uint64_t>{0, 1, 0, 1, 1, 0}));
+}
+
 TEST_F(CudaStreamsTest, AStepMayTakeMemoryFromTheDevice) {
   fake_cuda::reset({});
   const auto backend = make_cuda_backend({.graphs = true});
@@ -136,7 +174,7 @@ TEST_F(CudaStreamsTest, AStepMayTakeMemoryFromTheDevice) {
   backend->fill(0, sum);
   for (int64_t step = 0; step < 3; ++step) {
     const int64_t elements = int64_t{1} << (12 + 6 * step);
-    backend->run_step([&] {
+    backend->run_step(1, [&] {
       const Tensor large = backend->new_tensor("test", {elements});
       const Tensor one = large.reshaped({1, elements}).slice(0, 1).reshaped({1});
       backend->fill(static_cast<float>(step + 1), one);
@@ -155,14 +193,14 @@ TEST_F(CudaStreamsTest, AStepMayNotWait) {
   const auto backend = make_cuda_backend({.graphs = true});
   const Tensor x = backend->new_tensor("test", {4});
   float number = 0;
-  backend->run_step([&] { backend->fill(1, x); });
+  backend->run_step(1, [&] { backend->fill(1, x); });
   const std::function<void()> waits[] = {
       [&] { backend->synchronise(); },           [&] { backend->download(x, &number); },
       [&] { backend->await_prefetched(); },      [&] { (void)backend->all_finite(x); },
-      [&] { (void)backend->sum_of_squares(x); }, [&] { backend->run_step([] {}); }};
+      [&] { (void)backend->sum_of_squares(x); }, [&] { backend->run_step(1, [] {}); }};
   for (const auto& wait : waits) {
     try {
-      backend->run_step([&] {
+      backend->run_step(1, [&] {
         backend->fill(5, x);
         wait();
       });
@@ -171,7 +209,7 @@ TEST_F(CudaStreamsTest, AStepMayNotWait) {
       EXPECT_EQ(e.code(), ErrorCode::usage) << e.what();
       EXPECT_NE(std::string(e.what()).find("do it after the step"), std::string::npos) << e.what();
     }
-    backend->run_step([&] { backend->fill(2, x); });
+    backend->run_step(1, [&] { backend->fill(2, x); });
     EXPECT_EQ(backend->sum_of_squares(x), 16);
   }
 }

@@ -104,12 +104,16 @@ TEST_F(CudaTrafficTest, Elementwise) {
   expect("activation_backward", 12, e, 1, 1, [&] { b.activation_backward(y, kRelu, x, over(z)); });
   expect("dropout", 8, e, 1, 1, [&] { b.dropout(x, 0.5F, {1, 2}, over(z)); });
   expect("all_finite", 4, e, 1, 1, [&] { (void)b.all_finite(x); });
+  const Tensor pictures = bytes({4, 56, 56, 3}), numbers = zeros({4, 56, 56, 3}), erased = integers({4, 4});
+  const int64_t values = pictures.elements();
+  expect("images_from_bytes", 5, values, 1, 1, [&] { b.images_from_bytes(pictures, {}, Tensor(), numbers); });
+  expect("images_from_bytes, erasing", 5, values, 1, 1.8, [&] { b.images_from_bytes(pictures, {}, erased, numbers); });
 }
 
 TEST_F(CudaTrafficTest, Rows) {
   Backend& b = *backend_;
   const Tensor x = random({54, 512}), y = random(x.shape()), z = random(x.shape()), norms = random({54});
-  const Tensor sums = random({512}), loss = random({1}), labels = integers({54});
+  const Tensor sums = random({512}), loss = random({1}), labels = integers({54}), log_sums = random({54, 2});
   const int64_t e = x.elements();
   expect("column_sums", 4, e, 1.1, 1.1, [&] { b.column_sums(x, over(sums)); });
   expect("centre_rows", 8, e, 1, 1.5, [&] { b.centre_rows(x, over(z)); });
@@ -119,9 +123,9 @@ TEST_F(CudaTrafficTest, Rows) {
   expect("softmax_backward", 12, e, 1, 1.7, [&] { b.softmax_backward(y, x, over(z)); });
   expect("log_softmax_forward", 8, e, 1, 2, [&] { b.log_softmax_forward(x, z); });
   expect("log_softmax_backward", 12, e, 1, 1.4, [&] { b.log_softmax_backward(y, x, over(z)); });
-  expect("cross_entropy_forward", 4, e, 1, 4, [&] { b.cross_entropy_forward(x, labels, 0.1F, norms, loss); });
-  expect("cross_entropy_backward", 8, e, 1, 1.8,
-         [&] { b.cross_entropy_backward(x, labels, 0.1F, norms, loss, over(z)); });
+  expect("cross_entropy_forward", 4, e, 1, 4, [&] { b.cross_entropy_forward(x, labels, 0.1F, log_sums, loss); });
+  expect("cross_entropy_backward", 8, e, 1, 2,
+         [&] { b.cross_entropy_backward(x, labels, 0.1F, log_sums, loss, over(z)); });
 }
 
 TEST_F(CudaTrafficTest, BatchNorm) {

@@ -53,7 +53,7 @@ class Trainee {
     prefetch();
     const std::vector<int32_t> labels = {0, 0, 2, 2, 5, 5};
     Var loss;
-    backend_->run_step([&] {
+    backend_->run_step(1, [&] {
       tape_.clear();
       network_.parameters().clear_gradients();
       Context ctx{.backend = *backend_, .tape = &tape_, .mode = Mode::training, .seed = 5, .step = steps_};
@@ -154,9 +154,11 @@ class CudaTrainingTest : public testing::TestWithParam<Case> {
   }
 };
 
-// A random network amplifies rounding: a pixel at a kink of a ReLU or a tie of a maximum makes gradients differ by a
-// percent. So the yardstick is how far apart two instruction sets of the CPU are. All start each step from the same
-// checkpoint.
+// The ops are held to 1e-5 elsewhere (cuda_ops_test). Here rounding is amplified on the way back: a pixel at a kink of
+// a ReLU or a tie of a maximum takes the other branch. By how much depends on the network: two instruction sets of the
+// CPU are 1e-2 apart in BN-Inception's gradients, which pools maxima in every block, and 7e-5 in DenseNet's; so that
+// distance is the yardstick, and twice it the limit. The running statistics have no kinks behind them: they agree to
+// 3e-7. All start each step from the same checkpoint.
 TEST_P(CudaTrainingTest, EqualsTheCpuAndResumes) {
   const Case c = GetParam();
   const auto on_gpu = [] { return make_backend({.device = "cuda", .deterministic = true, .graphs = true}); };
@@ -171,9 +173,9 @@ TEST_P(CudaTrainingTest, EqualsTheCpuAndResumes) {
     plain.step();
     EXPECT_NEAR(cuda.step(), expected, 1e-4F * std::abs(expected));
     const double apart = distance(plain.gradients(), cpu.gradients());
-    EXPECT_LT(distance(cuda.gradients(), cpu.gradients()), std::max(1e-3, 2 * apart));
-    EXPECT_LT(distance(cuda.state(), cpu.state()), 1e-4);
-    EXPECT_LT(distance(cuda.values(), cpu.values()), std::max(1e-5, 2 * distance(plain.values(), cpu.values())));
+    EXPECT_LT(distance(cuda.gradients(), cpu.gradients()), std::max(2e-4, 2 * apart));
+    EXPECT_LT(distance(cuda.state(), cpu.state()), 2e-6);
+    EXPECT_LT(distance(cuda.values(), cpu.values()), std::max(1e-6, 2 * distance(plain.values(), cpu.values())));
     cpu.save(path);
     plain.resume(path);
     cuda.resume(path);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "engine/cpu/cpu.h"
 #include "tests/data/support.h"
 
 namespace gle::data::test {
@@ -81,6 +82,43 @@ TEST(Loader, SameBitsWithAnyWorkersCacheAndResume) {
       }
       EXPECT_EQ(loader.statistics().cache_hits > 0, cache > 0);
       EXPECT_LE(loader.statistics().cached_bytes, cache);
+    }
+  }
+}
+
+// Mirrored, turned, padded, in either order of colours: what is left for the device gives the same bits.
+TEST(Loader, BytesBecomeTheSameNumbers) {
+  TempFolder folder;
+  write_pictures(folder);
+  const auto data = dataset(folder);
+  const auto backend = make_cpu_backend({.threads = 1});
+  for (const Colours& colours : {kImageNetColours, kBnInceptionColours}) {
+    for (const int pad : {0, 3}) {
+      LoaderOptions options = options_with(1);
+      options.transform.colours = colours;
+      options.transform.pad = pad;
+      options.transform.turn = pad;
+      options.transform.erase_value = 0.25F;
+      Loader numbers(data, options);
+      options.pixels = Pixels::bytes;
+      Loader bytes(data, options);
+      const EpochPlan plan = plan_classes(train_members(*data), {4, 2}, 11, 2);
+      numbers.start(plan, 2);
+      bytes.start(plan, 2);
+      for (Batch expected, batch; numbers.next(expected);) {
+        ASSERT_TRUE(bytes.next(batch));
+        ASSERT_EQ(batch.images.type(), DType::u8);
+        EXPECT_EQ(batch.items, expected.items);
+        const Tensor found = backend->new_tensor("test", batch.images.shape());
+        backend->images_from_bytes(batch.images, options.transform.scale(), batch.erased, found);
+        ASSERT_EQ(std::memcmp(found.data(), expected.images.data(), static_cast<size_t>(found.elements()) * 4), 0);
+      }
+      options.transform.erase = 0;
+      Loader whole(data, options);
+      whole.start(plan, 2);
+      Batch batch;
+      ASSERT_TRUE(whole.next(batch));
+      EXPECT_FALSE(batch.erased);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fake_cuda/scheduler.h"
@@ -23,7 +24,18 @@ thread_local int chosen_device = 0;
 constexpr size_t kSharedOptIn = 163 * 1024;
 constexpr size_t kSharedUsual = 48 * 1024;
 
-bool exists(int device) { return device >= 0 && device < options().devices; }
+// As CUDA_VISIBLE_DEVICES has it: as many as it lists.
+int visible_devices() {
+  const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) {
+    return options().devices;
+  }
+  const std::string_view text(list);
+  const auto listed = text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), ',');
+  return std::min(options().devices, static_cast<int>(listed));
+}
+
+bool exists(int device) { return device >= 0 && device < visible_devices(); }
 
 struct ErrorName {
   cudaError_t status;
@@ -125,12 +137,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
   if (options.device_count_status != cudaSuccess) {
     return fake_cuda::fail(options.device_count_status);
   }
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible != nullptr && *visible == '\0') {
-    return fake_cuda::fail(cudaErrorNoDevice);
-  }
-  *count = options.devices;
-  return cudaSuccess;
+  *count = fake_cuda::visible_devices();
+  return *count > 0 ? cudaSuccess : fake_cuda::fail(cudaErrorNoDevice);
 }
 
 cudaError_t cudaSetDevice(int device) {

@@ -23,6 +23,8 @@ struct Options {
   size_t memory_bytes = size_t{4} << 30;
   // What cudaGetDeviceCount answers: 34, 35 and 100 are machines without a GPU.
   cudaError_t device_count_status = cudaSuccess;
+  // A seeded bug: this stream, counted from 0 as created since reset(), waits for no event.
+  int deaf_stream = -1;
 };
 
 // Drops all queued work, a device's error included; streams and memory stay.

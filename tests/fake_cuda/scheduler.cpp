@@ -21,6 +21,7 @@ Scheduler::Scheduler() : broken(simt::kDevices, cudaSuccess), failing(broken), r
 CUstream_st* Scheduler::create(int device, bool blocking) {
   streams_.push_back(std::make_unique<CUstream_st>());
   streams_.back()->device = device;
+  streams_.back()->number = created_++;
   streams_.back()->blocking = blocking;
   ++statistics.streams;
   return streams_.back().get();
@@ -168,6 +169,7 @@ void Scheduler::progress() {
 }
 
 void Scheduler::drop_all() {
+  created_ = 0;
   for (const auto* group : {&defaults_, &streams_}) {
     for (const auto& stream : *group) {
       stream->queue.clear();

@@ -49,6 +49,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
   int device = 0;
+  int number = -1;       // of those created since reset()
   bool blocking = true;  // ordered with the legacy default stream
   bool destroyed = false;
   std::deque<fake_cuda::Task> queue;
@@ -108,6 +109,7 @@ class Scheduler {
   Task& append(CUstream_st& stream, Work work);
 
   std::mt19937_64 random_;
+  int created_ = 0;
   std::vector<std::unique_ptr<CUstream_st>> defaults_;
   std::vector<std::unique_ptr<CUstream_st>> streams_;
 };

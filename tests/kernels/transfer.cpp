@@ -74,13 +74,14 @@ void check_run_step(Backend& backend) {
     const auto factor = static_cast<float>(step);
     const std::vector<float> host(20, factor + 1);
     if (step == 2) {
-      EXPECT_THROW(backend.run_step([&] {
-        backend.fill(1000, x);
-        fail(ErrorCode::data, "test");
-      }),
+      EXPECT_THROW(backend.run_step(1,
+                                    [&] {
+                                      backend.fill(1000, x);
+                                      fail(ErrorCode::data, "test");
+                                    }),
                    Error);
     }
-    backend.run_step([&] {
+    backend.run_step(1, [&] {
       backend.upload(host.data(), x);
       backend.scale(factor, x, {y, Accumulate::add});
     });

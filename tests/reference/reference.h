@@ -12,6 +12,9 @@ namespace gle::reference {
 using test::Array;
 using test::Arrays;
 
+// -- images.cpp; `erased` may be empty
+Array images_from_bytes(const Array& x, const PixelScale& scale, const Array& erased);
+
 // -- elementwise.cpp
 Array add(const Array& a, const Array& b);
 Array scale(const Array& x, double factor);

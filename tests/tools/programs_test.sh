@@ -12,6 +12,7 @@ expect 0 "example: GLE_ISA=avx2 gle-doctor" "$doctor" --help
 expect 2 "try --help" "$doctor" --oracle
 expect 6 "No such file" "$doctor" --oracle missing
 expect 0 "fast: all ops agree" env CUDA_VISIBLE_DEVICES= "$doctor"
+expect 2 "--rounds" "$doctor" --rounds 0
 expect 2 "expected auto, cpu, cuda or cuda:1" "$doctor" --oracle "$work" --device gpu
 
 model=$tools/gle-model

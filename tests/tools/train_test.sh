@@ -46,6 +46,7 @@ expect 2 "wrong.toml:2: phase1.steps is \"three\"; expected a whole number" "$tr
 expect 2 "the config cannot be read" "$train" --config nosuch.toml
 expect 2 "path is empty" "$train"
 expect 2 "there is no 'vgg'" "${tiny[@]}" --set network.name=vgg --out r0
+expect 2 "choose between timed plans and determinism" "${tiny[@]}" --out r0 --deterministic --cuda-time-plans
 expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
 expect 3 "batches of 1000 classes" "${tiny[@]}" --set phase2.classes=1000 --set phase1.steps=0 --set phase1.epochs=0 --out r00
 expect 6 "nosuch.pth" "${tiny[@]}" --weights nosuch.pth --out r000

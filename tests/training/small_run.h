@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/backends.h"
 #include "engine/cpu/cpu.h"
 #include "tests/data/support.h"
 #include "training/epochs.h"
@@ -62,11 +63,14 @@ struct RunSettings {
   int64_t stop_after = -1;  // step; -1: never
   int threads = 1;
   bool resume = false;
+  DeviceRequest device = {.device = "cpu"};
 };
 
 inline Outcome run_small(const TrainingConfig& config, const std::filesystem::path& path,
                          const RunSettings& settings = {}) {
-  const auto backend = make_cpu_backend({.threads = settings.threads});
+  DeviceRequest device = settings.device;
+  device.threads = settings.threads;
+  const auto backend = make_backend(device);
   const RunFolder folder(path, settings.resume ? RunFolder::Begin::resume : RunFolder::Begin::fresh);
   int64_t step = 0;
   Trainer trainer(*backend, config, training_data(config), folder,

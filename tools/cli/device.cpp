@@ -20,6 +20,8 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_flag("--tf32", options.tf32, "on a GPU: faster products, 10 bits of mantissa");
   app.add_flag("--deterministic", options.deterministic, "on a GPU: the same bits every time; the CPU always is");
   app.add_flag("--cuda-graphs", options.cuda_graphs, "on a GPU: a training step in one launch");
+  app.add_flag("--cuda-time-plans", options.cuda_time_plans,
+               "on a GPU: time the ways to do each convolution, and keep the fastest");
 }
 
 size_t parse_bytes(const std::string& text) {
@@ -41,7 +43,8 @@ std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
                             .threads = options.threads,
                             .tf32 = options.tf32,
                             .deterministic = options.deterministic,
-                            .graphs = options.cuda_graphs});
+                            .graphs = options.cuda_graphs,
+                            .time_plans = options.cuda_time_plans});
 }
 
 }  // namespace gle::tools

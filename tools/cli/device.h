@@ -16,9 +16,10 @@ struct DeviceOptions {
   bool tf32 = false;
   bool deterministic = false;
   bool cuda_graphs = false;
+  bool cuda_time_plans = false;
 };
 
-// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs.
+// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs, --cuda-time-plans.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 
