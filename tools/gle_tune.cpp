@@ -353,7 +353,7 @@ int main(int argc, char** argv) {
   Program program("gle-tune",
                   "Searches at random for settings of training, in short runs, and gives the hopeless up early; or for "
                   "the settings of GL++ inference of a run. Stopped in whatever way, it goes on with --resume.",
-                  "gle-tune --config tools/configs/demo.toml --ranges tools/configs/tune-demo.toml --out runs/tune");
+                  "gle-tune --config run.toml --ranges ranges.toml --out runs/tune");
   CLI::App& app = program.options();
   add_config_options(app, a.config);
   app.add_option("--ranges", a.ranges, "TOML file with a table [tune], and keys of the config that go before --config")
