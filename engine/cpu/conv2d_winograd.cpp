@@ -19,7 +19,7 @@ namespace gle::cpu::GLE_ISA {
 
 namespace {
 
-constexpr int64_t kGroup = 240;               // squares, at most: pointers to them are kept on the stack
+constexpr int64_t kGroup = 240;               // squares, at most
 constexpr int64_t kGroupFloats = 256 * 1024;  // of transformed input
 constexpr int64_t kBlock = kMaxVectors * kLanes;
 
@@ -179,31 +179,13 @@ void winograd(ThreadPool& pool, const WinogradShape& s, const float* x, const fl
     for (int64_t i = 0; i < count; ++i) {
       transform_input(s, squares[begin + i], x, nothing, inputs + i * s.c, count * s.c, [](int64_t c) { return c; });
     }
-    const float* from[kGroup];
-    float* to[kGroup];
     for (int64_t block = 0; block < blocks.count; ++block) {
       const int64_t first = blocks.first(block);
       const ChannelBlocks one{blocks.channels_in(block)};
       const int64_t width = one.padded();
       for (int64_t e = 0; e < kEntries; ++e) {
-        for (int64_t i = 0; i < count; ++i) {
-          from[i] = inputs + (e * count + i) * s.c;
-          to[i] = products + (e * count + i) * width;
-        }
-        run_tiles({.x = from,
-                   .w = packed + (e * blocks.padded() + first) * s.c,
-                   .rows = 1,
-                   .run = s.c,
-                   .row_step = 0,
-                   .ahead = 0,
-                   .y = to,
-                   .y_next = nullptr,
-                   .first = 0,
-                   .channels = 0,
-                   .bias = nullptr,
-                   .slope = 1.0F,
-                   .add = false},
-                  count, one, 0, 1);
+        multiply(inputs + e * count * s.c, s.c, count, s.c, packed + (e * blocks.padded() + first) * s.c, one,
+                 products + e * count * width, width, false);
       }
       const Result result{bias ? bias + first : nullptr, slope, mode};
       for (int64_t i = 0; i < count; ++i) {

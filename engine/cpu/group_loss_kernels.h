@@ -30,35 +30,6 @@ GLE_INLINE int64_t pieces_of(int64_t total, int64_t piece) { return (total + pie
 // Distance of rows that a product reads: rows a power of two apart would share a cache set.
 GLE_INLINE int64_t padded_row(int64_t floats) { return (floats + 15) / 16 * 16 + 16; }
 
-// y[rows][width of blocks] (+)= a[rows][run] times panels (tile_kernels.h).
-GLE_INLINE void multiply(const float* a, int64_t lda, int64_t rows, int64_t run, const float* panels,
-                         const ChannelBlocks& blocks, float* y, int64_t ldy, bool add) {
-  constexpr int64_t kRows = 96;
-  const float* from[kRows];
-  float* to[kRows];
-  for (int64_t row = 0; row < rows; row += kRows) {
-    const int64_t count = at_most(kRows, rows - row);
-    for (int64_t i = 0; i < count; ++i) {
-      from[i] = a + (row + i) * lda;
-      to[i] = y + (row + i) * ldy;
-    }
-    run_tiles({.x = from,
-               .w = panels,
-               .rows = 1,
-               .run = run,
-               .row_step = 0,
-               .ahead = 0,
-               .y = to,
-               .y_next = nullptr,
-               .first = 0,
-               .channels = 0,
-               .bias = nullptr,
-               .slope = 1.0F,
-               .add = add},
-              count, blocks, 0, blocks.count);
-  }
-}
-
 struct SimilarityTask {
   int64_t n, features;
   const Tensor& embeddings;  // may be empty

@@ -69,4 +69,33 @@ struct ChannelBlocks {
 // the distance from one pixel to the next if that is the same for all, or 0; tile.first and tile.channels are set here.
 void run_tiles(Tile tile, int64_t pixels, ChannelBlocks blocks, int64_t first_block, int64_t last_block);
 
+// y[rows][width of blocks] (+)= a[rows][run] times panels.
+GLE_INLINE void multiply(const float* a, int64_t lda, int64_t rows, int64_t run, const float* panels,
+                         const ChannelBlocks& blocks, float* y, int64_t ldy, bool add) {
+  constexpr int64_t kRows = 96;
+  const float* from[kRows];
+  float* to[kRows];
+  for (int64_t row = 0; row < rows; row += kRows) {
+    const int64_t count = rows - row < kRows ? rows - row : kRows;
+    for (int64_t i = 0; i < count; ++i) {
+      from[i] = a + (row + i) * lda;
+      to[i] = y + (row + i) * ldy;
+    }
+    run_tiles({.x = from,
+               .w = panels,
+               .rows = 1,
+               .run = run,
+               .row_step = 0,
+               .ahead = 0,
+               .y = to,
+               .y_next = nullptr,
+               .first = 0,
+               .channels = 0,
+               .bias = nullptr,
+               .slope = 1.0F,
+               .add = add},
+              count, blocks, 0, blocks.count);
+  }
+}
+
 }  // namespace gle::cpu::GLE_ISA
