@@ -8,6 +8,10 @@ add_library(gle_c SHARED $<TARGET_OBJECTS:gle_c_objects>)
 target_link_libraries(gle_c PRIVATE gle::retrieval)
 target_link_options(gle_c PRIVATE -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--exclude-libs,ALL)
 set_target_properties(gle_c PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+if(GLE_CUDA STREQUAL "host")
+  # The emulated device asks where its program begins, which a library cannot tell.
+  set_target_properties(gle_c PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 
 get_property(isa_objects GLOBAL PROPERTY GLE_ISA_OBJECTS)
 set(objects $<TARGET_OBJECTS:gle_c_objects>)
