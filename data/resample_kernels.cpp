@@ -21,11 +21,12 @@ typedef uint8_t Bytes __attribute__((vector_size(16)));
 constexpr int kLanes = 16;
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
-GLE_INLINE void round_to_bytes(Ints sum, Bytes& bytes) {
-  sum >>= kWeightBits;
-  sum = sum < 0 ? Ints{} : sum;
-  sum = sum > 255 ? Ints{} + 255 : sum;
-  bytes = __builtin_convertvector(sum, Bytes);
+// By reference: how a vector wider than the registers is passed by value depends on the instruction set.
+GLE_INLINE void round_to_bytes(const Ints& sum, Bytes& bytes) {
+  Ints level = sum >> kWeightBits;
+  level = level < 0 ? Ints{} : level;
+  level = level > 255 ? Ints{} + 255 : level;
+  bytes = __builtin_convertvector(level, Bytes);
 }
 
 template <int kRows>
