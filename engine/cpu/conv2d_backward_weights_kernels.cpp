@@ -197,7 +197,7 @@ GLE_INLINE void run_chunk(const Plan& plan, const ConvShape& s, const Bands::Ban
 
 int64_t conv2d_backward_weights_scratch_floats(const ConvShape& s, int threads) {
   if (winograd_suits_weights(s)) {
-    return winograd_weights_scratch_floats(winograd_shape(s), threads);
+    return winograd_weights_scratch_floats(s, threads);
   }
   const Plan plan = make_plan(s, threads);
   const int64_t sums = plan.groups > 1 ? plan.groups * s.k * s.r * s.s * s.c : 0;
@@ -207,7 +207,7 @@ int64_t conv2d_backward_weights_scratch_floats(const ConvShape& s, int threads) 
 void conv2d_backward_weights(ThreadPool& pool, const ConvShape& s, const float* x, const float* dy, Accumulate mode,
                              float* dw, float* scratch) {
   if (winograd_suits_weights(s)) {
-    winograd_weights(pool, winograd_shape(s), x, dy, mode, dw, scratch);
+    winograd_weights(pool, s, x, dy, mode, dw, scratch);
     return;
   }
   const Plan plan = make_plan(s, pool.size());

@@ -108,7 +108,7 @@ void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, f
 
 int64_t conv2d_forward_scratch_floats(const ConvShape& s, int threads) {
   if (winograd_suits(s)) {
-    return winograd_scratch_floats(winograd_shape(s), threads);
+    return winograd_scratch_floats(s, threads);
   }
   const Forward f = plan_forward(s, threads);
   return f.in_place ? 0 : threads * f.bands.images * f.window_rows(s, f.bands.most_rows()) * f.columns * s.c;
@@ -117,7 +117,7 @@ int64_t conv2d_forward_scratch_floats(const ConvShape& s, int threads) {
 void conv2d_forward(ThreadPool& pool, const ConvShape& s, const float* x, const float* packed, const float* bias,
                     float slope, float* y, float* scratch) {
   if (winograd_suits(s)) {
-    winograd(pool, winograd_shape(s), x, packed, bias, slope, Accumulate::overwrite, y, scratch);
+    winograd(pool, s, x, packed, bias, slope, Accumulate::overwrite, y, scratch);
     return;
   }
   const Forward f = plan_forward(s, pool.size());
@@ -198,16 +198,21 @@ GLE_INLINE int64_t phase_taps(int64_t kernel, int64_t stride, int64_t phase) {
   return phase < kernel ? divide_up(kernel - phase, stride) : 0;
 }
 
-GLE_INLINE WinogradShape winograd_backward_data(const ConvShape& s) {
+// The convolution of dy that gives the gradient of x, for stride 1.
+GLE_INLINE ConvShape turned(const ConvShape& s) {
   return {.n = s.n,
           .h = s.p,
           .w = s.q,
           .c = s.k,
+          .k = s.c,
+          .r = s.r,
+          .s = s.s,
           .p = s.h,
           .q = s.w,
-          .k = s.c,
-          .pad_h = 2 - s.pad_h,
-          .pad_w = 2 - s.pad_w,
+          .stride_h = 1,
+          .stride_w = 1,
+          .pad_h = static_cast<int>(s.r) - 1 - s.pad_h,
+          .pad_w = static_cast<int>(s.s) - 1 - s.pad_w,
           .x_pitch = s.y_pitch,
           .y_pitch = s.x_pitch};
 }
@@ -246,7 +251,7 @@ void conv2d_backward_data_pack(ThreadPool& pool, const ConvShape& s, const float
 
 int64_t conv2d_backward_data_scratch_floats(const ConvShape& s, int threads) {
   if (winograd_suits(s)) {
-    return winograd_scratch_floats(winograd_backward_data(s), threads);
+    return winograd_scratch_floats(turned(s), threads);
   }
   const BackwardData f = plan_backward_data(s, threads);
   return f.in_place ? 0 : threads * f.bands.images * f.window_rows(f.bands.most_rows()) * f.columns * s.k;
@@ -255,7 +260,7 @@ int64_t conv2d_backward_data_scratch_floats(const ConvShape& s, int threads) {
 void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* packed, const float* dy, Accumulate mode,
                           float* dx, float* scratch) {
   if (winograd_suits(s)) {
-    winograd(pool, winograd_backward_data(s), dy, packed, nullptr, 1.0F, mode, dx, scratch);
+    winograd(pool, turned(s), dy, packed, nullptr, 1.0F, mode, dx, scratch);
     return;
   }
   const BackwardData f = plan_backward_data(s, pool.size());

@@ -60,7 +60,7 @@ GLE_INLINE void transform_kernel(const vf (&g)[3][3], float* packed, int64_t ste
 struct Groups {
   int64_t size, count;
 
-  GLE_INLINE Groups(const WinogradShape& s, int64_t squares, int threads) {
+  GLE_INLINE Groups(const ConvShape& s, int64_t squares, int threads) {
     const int64_t for_cache = smaller(kGroup, kGroupFloats / (kEntries * s.c));
     const int64_t for_threads = divide_up(squares, 4 * threads);
     // Multiples of the tile kernel's pixels, and enough of them that the kernels are not read for a handful.
@@ -76,8 +76,8 @@ struct Result {
 };
 
 // A^T m A of `channels` of one square, m + e * step, to y at the block's first channel.
-GLE_INLINE void transform_output(const WinogradShape& s, const Square& at, const float* m, int64_t step,
-                                 int64_t channels, const Result& result, float* y) {
+GLE_INLINE void transform_output(const ConvShape& s, const Square& at, const float* m, int64_t step, int64_t channels,
+                                 const Result& result, float* y) {
   const bool lower = at.row + 1 < s.p, right = at.column + 1 < s.q;
   float* to = y + ((at.image * s.p + at.row) * s.q + at.column) * s.y_pitch;
   const Put put = result.mode == Accumulate::add ? Put::add : Put::overwrite;
@@ -107,7 +107,7 @@ GLE_INLINE void transform_output(const WinogradShape& s, const Square& at, const
 }
 
 // Floats of one thread: transformed inputs, a block of products, zeros.
-GLE_INLINE int64_t of_thread(const WinogradShape& s, const Groups& groups) {
+GLE_INLINE int64_t of_thread(const ConvShape& s, const Groups& groups) {
   return divide_up(kEntries * groups.size * (s.c + kBlock) + s.c, 16) * 16;
 }
 
@@ -161,12 +161,12 @@ void winograd_pack_turned(ThreadPool& pool, int64_t c, int64_t k, const float* w
   });
 }
 
-int64_t winograd_scratch_floats(const WinogradShape& s, int threads) {
+int64_t winograd_scratch_floats(const ConvShape& s, int threads) {
   return threads * of_thread(s, {s, Squares(s).total, threads});
 }
 
-void winograd(ThreadPool& pool, const WinogradShape& s, const float* x, const float* packed, const float* bias,
-              float slope, Accumulate mode, float* y, float* scratch) {
+void winograd(ThreadPool& pool, const ConvShape& s, const float* x, const float* packed, const float* bias, float slope,
+              Accumulate mode, float* y, float* scratch) {
   const Squares squares(s);
   const Groups groups(s, squares.total, pool.size());
   const ChannelBlocks blocks{s.k};

@@ -24,7 +24,7 @@ struct Plan {
   int64_t k_blocks, k_parts;
   int64_t of_thread;
 
-  GLE_INLINE Plan(const WinogradShape& s, int64_t squares, int threads) {
+  GLE_INLINE Plan(const ConvShape& s, int64_t squares, int threads) {
     const TileSize tile = tile_size(divide_up(s.c, kLanes));
     chunk = smaller(kChunk, larger(48, kChunkFloats / (kEntries * (s.c + s.k))));
     chunks = divide_up(squares, chunk);
@@ -35,7 +35,7 @@ struct Plan {
     k_parts = groups < 2 * threads ? smaller(k_blocks, divide_up(4 * threads, groups)) : 1;
     of_thread = divide_up(kEntries * (chunk * (padded + s.k) + kLanes) + s.c, 16) * 16;
   }
-  GLE_INLINE int64_t first_k(const WinogradShape& s, int64_t block) const { return s.k * block / k_blocks; }
+  GLE_INLINE int64_t first_k(const ConvShape& s, int64_t block) const { return s.k * block / k_blocks; }
 };
 
 // One side of A d A^T and of G^T u G.
@@ -54,7 +54,7 @@ GLE_INLINE void to_taps(const vf (&u)[4], vf (&out)[3]) {
 
 // A dy A^T of one square, `count` channels from the first that dy points at: entry e to z + e * step. A store writes a
 // whole vector: what follows is overwritten by the next square or block, or is room for it.
-GLE_INLINE void transform_gradient(const WinogradShape& s, const Square& at, const float* dy, int64_t count, float* z,
+GLE_INLINE void transform_gradient(const ConvShape& s, const Square& at, const float* dy, int64_t count, float* z,
                                    int64_t step) {
   vf rows[2][4];
 #pragma GCC unroll 2
@@ -78,7 +78,7 @@ GLE_INLINE void transform_gradient(const WinogradShape& s, const Square& at, con
 }
 
 // Squares [begin, begin + count) and blocks [first, last) of k: sums[16][k][c] (+)= their products.
-void run_chunk(const WinogradShape& s, const Squares& squares, const Plan& plan, int64_t begin, int64_t count,
+void run_chunk(const ConvShape& s, const Squares& squares, const Plan& plan, int64_t begin, int64_t count,
                int64_t first, int64_t last, const float* x, const float* dy, bool add, float* sums, float* scratch) {
   // [16][block of c][square][width of the block] and [16][block of k][square][k of the block], with room at the end
   float* inputs = scratch;
@@ -127,13 +127,13 @@ void run_chunk(const WinogradShape& s, const Squares& squares, const Plan& plan,
 
 }  // namespace
 
-int64_t winograd_weights_scratch_floats(const WinogradShape& s, int threads) {
+int64_t winograd_weights_scratch_floats(const ConvShape& s, int threads) {
   const Plan plan(s, Squares(s).total, threads);
   return threads * plan.of_thread + plan.groups * kEntries * s.k * s.c;
 }
 
-void winograd_weights(ThreadPool& pool, const WinogradShape& s, const float* x, const float* dy, Accumulate mode,
-                      float* dw, float* scratch) {
+void winograd_weights(ThreadPool& pool, const ConvShape& s, const float* x, const float* dy, Accumulate mode, float* dw,
+                      float* scratch) {
   const Squares squares(s);
   const Plan plan(s, squares.total, pool.size());
   const int64_t size = kEntries * s.k * s.c;

@@ -18,7 +18,7 @@ struct Square {
 struct Squares {
   int64_t rows, columns, total;
 
-  GLE_INLINE explicit Squares(const WinogradShape& s)
+  GLE_INLINE explicit Squares(const ConvShape& s)
       : rows(divide_up(s.p, 2)), columns(divide_up(s.q, 2)), total(s.n * rows * columns) {}
   GLE_INLINE Square operator[](int64_t i) const {
     const int64_t in_image = i % (rows * columns);
@@ -36,8 +36,8 @@ GLE_INLINE void to_inputs(const vf (&d)[4], vf (&out)[4]) {
 // Entry e of channels c, c + 1, ... goes to v + e * step + place(c); `nothing` holds zeros for what lies outside of the
 // image.
 template <class Place>
-GLE_INLINE void transform_input(const WinogradShape& s, const Square& at, const float* x, const float* nothing,
-                                float* v, int64_t step, const Place& place) {
+GLE_INLINE void transform_input(const ConvShape& s, const Square& at, const float* x, const float* nothing, float* v,
+                                int64_t step, const Place& place) {
   const float* d[kEntries];
   for (int64_t i = 0; i < 4; ++i) {
     const int64_t row = at.row - s.pad_h + i;
