@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Trains and evaluates the runs of docs/results.md: one JSON of figures each, from which docs/results/page.py makes the page.
+#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] NAME...
+#     NAME      of a config in tools/configs/runs, as market-group-loss; every seed is a run of its own
+#     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated
+# Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
+# the programs (build/release/tools, or GLE_BIN).
+set -euo pipefail
+seeds=1 threads=0 out=runs
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --seeds) seeds=$2; shift 2 ;;
+    --threads) threads=$2; shift 2 ;;
+    --out) out=$2; shift 2 ;;
+    --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || { echo "runs.sh: which runs? try --help" >&2; exit 2; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=${GLE_BIN:-$root/build/release/tools}
+results=$root/docs/results
+
+# The published values, but re-ID has none for pooling and slope, and CUB's lambda is for a set that is there twice.
+run() {
+  local name=$1 seed=$2
+  local config=$root/tools/configs/runs/$name.toml folder=$out/$name-$seed
+  [ -s "$config" ] || { echo "runs.sh: there is no $config" >&2; exit 2; }
+  local data weights=()
+  case $name in
+    market-*) data=${MARKET:?folder of Market-1501} ;;
+    cub-*) data=${CUB:?folder of CUB-200-2011} weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
+    *) echo "runs.sh: $name is of no data set that is known here: market-..., cub-..." >&2; exit 2 ;;
+  esac
+  "$bin/gle-train" --config "$config" --data "$data" "${weights[@]}" --seed "$seed" --threads "$threads" --out "$folder" \
+    --resume auto --no-progress
+  [ -s "$folder/eval.json" ] ||
+    "$bin/gle-eval" "$folder" "$data" --strategies all --bootstrap 200 --threads "$threads" --no-progress \
+      --json "$folder/eval.json"
+  mkdir -p "$results"
+  {
+    printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
+    cat "$folder/time.json"
+    printf ',\n"losses": [\n'
+    sed -n 's/.*"step":\([0-9]*\),"kind":"training".*"loss":\([0-9.e+-]*\).*/[\1, \2]/p' "$folder/metrics.jsonl" | paste -sd,
+    printf '],\n"evaluation": '
+    cat "$folder/eval.json"
+    printf '}\n'
+  } >"$results/$name-$seed.json.new"
+  mv "$results/$name-$seed.json.new" "$results/$name-$seed.json"
+}
+
+for name in "$@"; do
+  for seed in ${seeds//,/ }; do
+    run "$name" "$seed"
+  done
+done
