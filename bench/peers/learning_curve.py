@@ -2,8 +2,9 @@
 
     learning_curve.py --build DIR --folder DIR --data DIR [--config FILE] [--seeds N ...] [--threads N] [--results FILE]
 
-Every seed has weights and batches of its own; ours runs with each of them, PyTorch with the first. What the seeds differ
-by is the measure of what the two sides may. Writes all losses, and the processor time of each side, as JSON."""
+Every seed has weights and batches of its own; ours runs with each of them, PyTorch with the first. Ours also runs with the
+first once more from weights that are off by rounding: what that changes is the measure of what PyTorch may differ by.
+Writes all losses, and the processor time of each side, as JSON; curves that FILE has already are not made again."""
 import argparse
 import json
 import os
@@ -20,6 +21,7 @@ from measure import Setup, group_loss
 from networks import WithEmbedding
 
 CLASSES = 751
+ROUNDING = 2**-23
 
 
 def processor_seconds(who):
@@ -27,18 +29,21 @@ def processor_seconds(who):
     return usage.ru_utime + usage.ru_stime
 
 
-def write_weights(path, seed):
+def write_weights(path, seed, rounding=0.0):
     torch.manual_seed(seed)
     network = WithEmbedding("bn_inception", CLASSES)
     for module in network.modules():
         if isinstance(module, torch.nn.Conv2d):
             torch.nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
             torch.nn.init.zeros_(module.bias)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter *= 1 + rounding * (2 * torch.randint(2, parameter.shape) - 1)
     torch.save(network.net.state_dict(), path)
 
 
-def run_ours(setup, options, weights, seed):
-    out = os.path.join(setup.folder, f"ours-{seed}")
+def run_ours(setup, options, side, weights, seed):
+    out = os.path.join(setup.folder, f"{side}-{seed}")
     before = processor_seconds(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     subprocess.run([setup.program("gle-train"), "--config", options.config, "--data", options.data, "--weights", weights,
@@ -49,7 +54,7 @@ def run_ours(setup, options, weights, seed):
     with open(os.path.join(out, "metrics.jsonl")) as lines:
         steps = [json.loads(line) for line in lines]
     losses = [step["loss"] for step in steps if step["kind"] == "training"]
-    return {"side": "gle", "seed": seed, "seconds": took, "processor_seconds": processor, "loss": losses}
+    return {"side": side, "seed": seed, "seconds": took, "processor_seconds": processor, "loss": losses}
 
 
 def read_exactly(pipe, dtype, shape):
@@ -112,10 +117,18 @@ def main():
         config = tomllib.load(file)
 
     curves = []
+    if options.results and os.path.exists(options.results):
+        with open(options.results) as file:
+            curves = json.load(file)["curves"]
 
-    def keep(curve):
+    def make(side, seed, run):
+        if any(curve["side"] == side and curve["seed"] == seed for curve in curves):
+            return
+        weights = os.path.join(setup.folder, f"start-{side}-{seed}.pth")
+        write_weights(weights, seed, ROUNDING if side == "gle-rounding" else 0.0)
+        curve = run(weights)
         curves.append(curve | {"loss": [round(loss, 5) for loss in curve["loss"]]})
-        print(f"{curve['side']}, seed {curve['seed']}: {len(curve['loss'])} steps, loss {curve['loss'][0]:.4f} to "
+        print(f"{side}, seed {seed}: {len(curve['loss'])} steps, loss {curve['loss'][0]:.4f} to "
               f"{np.mean(curve['loss'][-20:]):.4f}, processor {curve['processor_seconds']:.0f} s", flush=True)
         if options.results:
             with open(options.results, "w") as out:
@@ -124,11 +137,10 @@ def main():
                 out.write("\n")
 
     for seed in options.seeds:
-        weights = os.path.join(setup.folder, f"start-{seed}.pth")
-        write_weights(weights, seed)
-        keep(run_ours(setup, options, weights, seed))
+        make("gle", seed, lambda weights: run_ours(setup, options, "gle", weights, seed))
         if seed == options.seeds[0]:
-            keep(run_theirs(setup, options, config, weights, seed))
+            make("torch", seed, lambda weights: run_theirs(setup, options, config, weights, seed))
+            make("gle-rounding", seed, lambda weights: run_ours(setup, options, "gle-rounding", weights, seed))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def learning_curve():
     if not os.path.exists(os.path.join(HERE, "learning-curve.json")):
         return ""
     curves = load("learning-curve.json")["curves"]
-    names = {"gle": "GLE", "torch": "PyTorch"}
+    names = {"gle": "GLE", "torch": "PyTorch", "gle-rounding": "GLE, weights off by rounding"}
     svg(os.path.join(HERE, "learning-curve.svg"), "Market-1501, BN-Inception from scratch: the same weights and batches",
         "step", "loss", [(f"{names[c['side']]}, seed {c['seed']}", points_of(range(1, len(c["loss"]) + 1), c["loss"]), c["side"] == "torch")
                          for c in curves])
