@@ -141,11 +141,12 @@ NetworkOutput Network::forward(Context& ctx, const Var& images, const ForwardOpt
   require(shape.rank() == 4 && shape.channels() == 3, "network", options_.name, " takes images [N,H,W,3], got ", shape);
   NetworkOutput output;
   Var raw;
-  output.embedding = embed(ctx, images, options, &raw);
+  const Activation last{options.last_slope};
+  output.embedding = embed(ctx, features(ctx, images, last), options, &raw);
   if (options.flip) {
     require(!ctx.tape, "network", "flip is for inference: it cannot be trained through");
-    const Var mirror = embed(ctx, Var(mirrored(ctx.backend, images.value())), options, nullptr);
-    output.embedding = scale(ctx, add(ctx, output.embedding, mirror), 0.5F);
+    const Var mirror = features(ctx, Var(mirrored(ctx.backend, images.value())), last);
+    output.embedding = scale(ctx, add(ctx, output.embedding, embed(ctx, mirror, options, nullptr)), 0.5F);
   }
   if (classifier_ && options.with_logits) {
     output.logits = linear(ctx, neck_ ? batch_norm(ctx, raw, *neck_) : raw, *classifier_);
@@ -153,10 +154,35 @@ NetworkOutput Network::forward(Context& ctx, const Var& images, const ForwardOpt
   return output;
 }
 
+std::vector<Var> Network::embeddings(Context& ctx, const Var& images, std::span<const ForwardOptions> ways) {
+  require(!ctx.tape && !ways.empty(), "network", "several embeddings at once are for inference, and at least one");
+  const float slope = ways.front().last_slope;
+  const bool one_slope =
+      std::all_of(ways.begin(), ways.end(), [&](const ForwardOptions& way) { return way.last_slope == slope; });
+  const auto embed_by = [&](const Var& found, const ForwardOptions& way) {
+    return embed(ctx, one_slope ? found : activation(ctx, found, Activation{way.last_slope}), way, nullptr);
+  };
+  const Activation last = one_slope ? Activation{slope} : kIdentity;
+  std::vector<Var> result;
+  const Var found = features(ctx, images, last);
+  for (const ForwardOptions& way : ways) {
+    result.push_back(embed_by(found, way));
+  }
+  if (std::any_of(ways.begin(), ways.end(), [](const ForwardOptions& way) { return way.flip; })) {
+    const Var mirror = features(ctx, Var(mirrored(ctx.backend, images.value())), last);
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (ways[i].flip) {
+        result[i] = scale(ctx, add(ctx, result[i], embed_by(mirror, ways[i])), 0.5F);
+      }
+    }
+  }
+  return result;
+}
+
 // `raw`: where the embedding before beta normalisation goes, which the classifier was trained on.
-Var Network::embed(Context& ctx, const Var& images, const ForwardOptions& options, Var* raw) {
+Var Network::embed(Context& ctx, const Var& features, const ForwardOptions& options, Var* raw) {
   const float max_share = options.max_share.value_or(options_.head.max_share);
-  Var x = global_pool(ctx, features(ctx, images, options), max_share);
+  Var x = global_pool(ctx, features, max_share);
   if (embedding_) {
     x = linear(ctx, x, *embedding_);
   }
@@ -166,7 +192,7 @@ Var Network::embed(Context& ctx, const Var& images, const ForwardOptions& option
   return options.beta ? normalise_rows(ctx, x, *options.beta) : x;
 }
 
-Var Network::features(Context& ctx, const Var& images, const ForwardOptions& options) {
+Var Network::features(Context& ctx, const Var& images, Activation last) {
   // The list keeps its room from pass to pass, and its values no longer than this one.
   struct Emptied {
     std::vector<Var>& list;
@@ -183,7 +209,7 @@ Var Network::features(Context& ctx, const Var& images, const ForwardOptions& opt
     if (!values[to]) {
       values[to] = ctx.new_var(step.name.c_str(), output_shape(step, in.shape()).with_channels(graph_.channels[to]));
     }
-    run(ctx, step, in, options, values[to].slice(step.out.begin, step.out.end));
+    run(ctx, step, in, last, values[to].slice(step.out.begin, step.out.end));
     if (last_use_[from] == i) {
       values[from] = Var();
     }
@@ -191,8 +217,8 @@ Var Network::features(Context& ctx, const Var& images, const ForwardOptions& opt
   return values[static_cast<size_t>(graph_.features.value)];
 }
 
-void Network::run(Context& ctx, Step& step, const Var& in, const ForwardOptions& options, const Var& out) {
-  const Activation f = step.last ? Activation{options.last_slope} : kRelu;
+void Network::run(Context& ctx, Step& step, const Var& in, Activation last, const Var& out) {
+  const Activation f = step.last ? last : kRelu;
   const bool recompute = options_.recompute && ctx.tape;
   switch (step.kind) {
     case StepKind::conv_norm:

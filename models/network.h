@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,9 @@ class Network {
   void initialise(Backend& backend, uint64_t seed);
 
   NetworkOutput forward(Context& ctx, const Var& images, const ForwardOptions& options = {});
+  // The embeddings of forward() by each of several options, to the same bits, from one pass through the backbone, or
+  // two if one of them flips. Inference only.
+  std::vector<Var> embeddings(Context& ctx, const Var& images, std::span<const ForwardOptions> ways);
 
   // Of all batch-norms: the share of the new batch in the running statistics.
   void set_norm_momentum(float momentum);
@@ -75,9 +79,9 @@ class Network {
 
  private:
   void build_head(GraphBuilder& builder);
-  Var features(Context& ctx, const Var& images, const ForwardOptions& options);
-  Var embed(Context& ctx, const Var& images, const ForwardOptions& options, Var* raw);
-  void run(Context& ctx, Step& step, const Var& in, const ForwardOptions& options, const Var& out);
+  Var features(Context& ctx, const Var& images, Activation last);
+  Var embed(Context& ctx, const Var& features, const ForwardOptions& options, Var* raw);
+  void run(Context& ctx, Step& step, const Var& in, Activation last, const Var& out);
 
   NetworkOptions options_;
   std::unique_ptr<ParameterSet> parameters_;

@@ -38,6 +38,13 @@ bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared
            std::span<const uint32_t> items, const EmbedOptions& options, const TakeBatch& take,
            int64_t first_batch = 0);
 
+// The same by several ways to use all of the models, instead of their own: each image passes through a network once, or
+// twice if one of the ways flips. `take` gets a batch for every way.
+using TakeBatches = std::function<bool(std::span<const EmbeddedBatch>)>;
+bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::span<const ForwardOptions> ways,
+           std::shared_ptr<const data::Dataset> data, std::span<const uint32_t> items, const EmbedOptions& options,
+           const TakeBatches& take, int64_t first_batch = 0);
+
 // Of all models together.
 int64_t embedding_dimensions(std::span<const EmbeddingModel> models);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <map>
 
 #include "engine/error.h"
 #include "models/files/npy.h"
@@ -37,60 +37,101 @@ class OfModels : public EvaluationSource {
     if (data_->class_names.empty()) {
       fail(ErrorCode::data, path, ": its pictures have no classes; put those of a class into a folder of its own");
     }
-    set_.identities = identities_of(*data_, queries, gallery);
+    identities_ = identities_of(*data_, queries, gallery);
     for (uint32_t i = 0; i < data_->items.size(); ++i) {
       if (data_->items[i].query || data_->items[i].gallery) {
         items_.push_back(i);
       }
     }
     models_ = open_models(backend, models, model);
+    embedders_ = embedding_models(models_, {});
   }
 
   std::string dataset() const override { return data_->name; }
+  const Identities& identities() const override { return identities_; }
+
+  void announce(std::vector<std::vector<Strategy>> used) override {
+    for (std::vector<Strategy>& strategies : used) {
+      coming_.push_back(of_the_network(strategies));
+    }
+  }
 
   const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) override {
-    std::vector<Strategy> wanted(used.begin(), used.end());
-    std::erase(wanted, Strategy::rerank);
-    std::sort(wanted.begin(), wanted.end());
-    if (made_ == wanted) {
-      return set_;
+    const std::vector<Strategy> wanted = of_the_network(used);
+    if (sets_.find(wanted) == sets_.end()) {
+      make(wanted, values);
     }
-    const std::vector<EmbeddingModel> embedders = embedding_models(models_, forward_options(wanted, values));
-    set_.dimensions = embedding_dimensions(embedders);
-    set_.query_values.clear();
-    set_.gallery_values.clear();
-    std::string name = "embedding";
-    for (const Strategy strategy : wanted) {
-      name += (strategy == wanted.front() ? ' ' : '+');
-      name += letter_of(strategy);
-    }
-    Progress progress(name, std::ssize(items_), verbosity_, "img");
-    gle::embed(backend_, embedders, data_, items_, options_, [&](const EmbeddedBatch& batch) {
-      for (int64_t row = 0; row < batch.rows.rows; ++row) {
-        const data::Item& item = data_->items[items_[static_cast<size_t>(batch.first + row)]];
-        if (item.gallery) {
-          append_row(batch.rows, row, set_.gallery_values);
-        }
-        if (item.query && !set_.identities.same_set) {
-          append_row(batch.rows, row, set_.query_values);
-        }
-      }
-      progress.update(batch.first + batch.rows.rows);
-      return true;
-    });
-    made_ = wanted;
-    return set_;
+    return sets_.at(wanted);
   }
 
  private:
+  static std::vector<Strategy> of_the_network(std::span<const Strategy> used) {
+    std::vector<Strategy> wanted(used.begin(), used.end());
+    std::erase(wanted, Strategy::rerank);
+    std::sort(wanted.begin(), wanted.end());
+    return wanted;
+  }
+
+  // Sets of embeddings that may be in memory together.
+  size_t room() const {
+    constexpr int64_t kBytes = int64_t{2} << 30;
+    const int64_t of_one = std::ssize(items_) * embedding_dimensions(embedders_) * int64_t{sizeof(float)};
+    return static_cast<size_t>(std::max<int64_t>(1, kBytes / of_one));
+  }
+
+  // `wanted`, and as many of those after it as there is room for.
+  void make(const std::vector<Strategy>& wanted, const StrategyValues& values) {
+    std::vector<std::vector<Strategy>> together{wanted};
+    for (auto next = std::find(coming_.begin(), coming_.end(), wanted); next != coming_.end(); ++next) {
+      if (together.size() < room() && std::find(together.begin(), together.end(), *next) == together.end()) {
+        together.push_back(*next);
+      }
+    }
+    sets_.clear();
+    std::vector<ForwardOptions> ways;
+    std::vector<EvaluationSet*> sets;
+    for (const std::vector<Strategy>& strategies : together) {
+      ways.push_back(forward_options(strategies, values));
+      sets.push_back(&sets_[strategies]);
+      sets.back()->identities = identities_;
+      sets.back()->dimensions = embedding_dimensions(embedders_);
+      const auto width = static_cast<size_t>(sets.back()->dimensions);
+      sets.back()->gallery_values.reserve(identities_.gallery_labels.size() * width);
+      sets.back()->query_values.reserve(identities_.same_set ? 0 : identities_.query_labels.size() * width);
+    }
+    Progress progress(together.size() == 1 ? "embedding" : "embedding in " + std::to_string(together.size()) + " ways",
+                      std::ssize(items_), verbosity_, "img");
+    gle::embed(backend_, embedders_, ways, data_, items_, options_, [&](std::span<const EmbeddedBatch> batches) {
+      for (size_t way = 0; way < sets.size(); ++way) {
+        keep(batches[way], *sets[way]);
+      }
+      progress.update(batches[0].first + batches[0].rows.rows);
+      return true;
+    });
+  }
+
+  void keep(const EmbeddedBatch& batch, EvaluationSet& set) const {
+    for (int64_t row = 0; row < batch.rows.rows; ++row) {
+      const data::Item& item = data_->items[items_[static_cast<size_t>(batch.first + row)]];
+      if (item.gallery) {
+        append_row(batch.rows, row, set.gallery_values);
+      }
+      if (item.query && !identities_.same_set) {
+        append_row(batch.rows, row, set.query_values);
+      }
+    }
+  }
+
   Backend& backend_;
   std::shared_ptr<const data::Dataset> data_;
   EmbedOptions options_;
   Verbosity verbosity_;
   std::vector<OpenedModel> models_;
+  std::vector<EmbeddingModel> embedders_;
   std::vector<uint32_t> items_;
-  EvaluationSet set_;
-  std::optional<std::vector<Strategy>> made_;
+  Identities identities_;
+  std::vector<std::vector<Strategy>> coming_;
+  std::map<std::vector<Strategy>, EvaluationSet> sets_;
 };
 
 class OfEmbeddings : public EvaluationSource {
@@ -102,6 +143,8 @@ class OfEmbeddings : public EvaluationSource {
   }
 
   std::string dataset() const override { return dataset_; }
+  const Identities& identities() const override { return plain_.identities; }
+  void announce(std::vector<std::vector<Strategy>>) override {}
 
   const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) override {
     for (const Strategy strategy : used) {

@@ -35,6 +35,9 @@ class EvaluationSource {
  public:
   virtual ~EvaluationSource() = default;
   virtual std::string dataset() const = 0;
+  virtual const Identities& identities() const = 0;
+  // What embed() will be asked for, in this order: rows that come together share the passes through a network.
+  virtual void announce(std::vector<std::vector<Strategy>> used) = 0;
   // Embeddings by these strategies; the same set until the next call. Throws ErrorCode::usage for those that need a
   // network where there is none.
   virtual const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) = 0;

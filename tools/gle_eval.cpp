@@ -179,7 +179,7 @@ int run(const Arguments& arguments, const CLI::App& app) {
   const auto backend = make_backend(arguments.device);
   ThreadPool pool(arguments.device.threads);
   const auto source = source_for(*backend, arguments);
-  const Identities& id = source->embed({}, {}).identities;
+  const Identities& id = source->identities();
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
   const StrategyValues values = values_for(arguments, app, source->dataset(), id.same_set);
   EvaluateOptions options{
@@ -202,6 +202,11 @@ int run(const Arguments& arguments, const CLI::App& app) {
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return without_rerank(a) < without_rerank(b); });
+  std::vector<std::vector<Strategy>> in_order;
+  for (const size_t i : order) {
+    in_order.push_back(rows[i].used);
+  }
+  source->announce(std::move(in_order));
   std::optional<double> nmi;
   for (size_t at = 0; at < order.size(); ++at) {
     const AblationRow& row = rows[order[at]];

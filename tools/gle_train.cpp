@@ -1,7 +1,11 @@
 // Trains a network as a config says, in a folder of its own.
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -88,8 +92,40 @@ int verify(const std::string& path) {
   return 0;
 }
 
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// time.json: what the steps from `from_step` to `steps` took, over all processes that ended in order.
+struct Cost {
+  int64_t steps = 0;
+  int64_t from_step = 0;
+  double seconds = 0;
+  double processor_seconds = 0;  // of all threads
+};
+
+Cost cost_until(int64_t step, const RunFolder& folder) {
+  std::ifstream file(folder.path() / "time.json");
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  if (!json.is_object() || json.value("steps", int64_t{-1}) != step) {
+    return {.steps = step, .from_step = step};
+  }
+  return {step, json.value("from_step", step), json.value("seconds", 0.0), json.value("processor_seconds", 0.0)};
+}
+
+void write_cost(const RunFolder& folder, const Cost& cost) {
+  folder.write_text("time.json", "{\"steps\": " + std::to_string(cost.steps) + ", \"from_step\": " +
+                                     std::to_string(cost.from_step) + ", \"seconds\": " + json_number(cost.seconds) +
+                                     ", \"processor_seconds\": " + json_number(cost.processor_seconds) + "}\n");
+}
+
 // `began`: the step that it resumed from. A run that was complete keeps its summary.
-void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, double seconds) {
+void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, const Cost& cost) {
   const Position& at = outcome.position;
   std::string json = "{\"steps\": " + std::to_string(at.step) + ", \"epochs\": " + std::to_string(at.epoch) +
                      ", \"skipped\": " + std::to_string(at.skipped) + ", \"best\": " + json_number(at.best) +
@@ -103,8 +139,9 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, d
   if (at.step > began || !fs::exists(folder.path() / "summary.json")) {
     folder.write_text("summary.json", json + "}\n");
   }
-  std::printf("run        %s\nsteps      %ld in %ld epochs, %s\n", folder.path().c_str(), static_cast<long>(at.step),
-              static_cast<long>(at.epoch), clock_text(seconds).c_str());
+  std::printf("run        %s\nsteps      %ld in %ld epochs, %s, of the processor %s\n", folder.path().c_str(),
+              static_cast<long>(at.step), static_cast<long>(at.epoch), clock_text(cost.seconds).c_str(),
+              clock_text(cost.processor_seconds).c_str());
   if (outcome.last) {
     std::printf("last       %s\n", text_of(*outcome.last).c_str());
   }
@@ -177,15 +214,22 @@ int train(const Arguments& a) {
     screen.begin(trainer.position().step);
   }
   const int64_t began = trainer.position().step;
+  Cost cost = cost_until(began, *folder);
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
   screen.finish();
+  if (outcome.position.step > began) {
+    cost.steps = outcome.position.step;
+    cost.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    cost.processor_seconds += processor_seconds();
+    write_cost(*folder, cost);
+  }
   if (outcome.stopped) {
     std::fprintf(stderr, "gle-train: stopped at step %ld; --resume auto --out %s goes on\n",
                  static_cast<long>(outcome.position.step), folder->path().c_str());
     return kStoppedBySignal;
   }
-  summarise(*folder, outcome, began, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  summarise(*folder, outcome, began, cost);
   if (profile) {
     profile->print();
   }

@@ -45,7 +45,8 @@ void remove_run(const fs::path& path) {
     const std::string name = entry.path().filename().string();
     if (name == "checkpoints" || name == "nonfinite" || name == "config.toml" || name == "command.txt" ||
         name == "env.json" || name == "metrics.jsonl" || name == "eval.json" || name == "report.html" ||
-        name == "summary.json" || name == "bad_images.csv" || name.starts_with("events.out.tfevents.")) {
+        name == "summary.json" || name == "time.json" || name == "bad_images.csv" ||
+        name.starts_with("events.out.tfevents.")) {
       std::error_code problem;
       fs::remove_all(entry.path(), problem);
       if (problem) {

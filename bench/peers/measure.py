@@ -52,13 +52,13 @@ def refined(similarities, x, steps):
     return x
 
 
-def group_loss(embeddings, logits, labels, anchors, steps):
+def group_loss(embeddings, logits, labels, anchors, steps, temperature=TEMPERATURE):
     """The Group Loss composed of PyTorch's ops; anchors: a mask, or None."""
     c = embeddings - embeddings.mean(1, keepdim=True)
     c = c / c.norm(dim=1, keepdim=True)
     w = torch.relu(c @ c.t())
     w = w - torch.diag(torch.diag(w))
-    x = F.softmax(logits / TEMPERATURE, 1)
+    x = F.softmax(logits / temperature, 1)
     if anchors is not None:
         x = torch.where(anchors[:, None], F.one_hot(labels, logits.shape[1]).to(logits.dtype), x)
     return F.nll_loss(torch.log(refined(w, x, steps) + 1e-12), labels)

@@ -135,6 +135,24 @@ TEST_P(Parity, InferenceGivesPyTorchsEmbeddingsAndLogits) {
             1e-4);
 }
 
+TEST_P(Parity, SeveralWaysAtOnceGiveWhatEachGivesAlone) {
+  Context ctx{.backend = *backend};
+  const Tensor x = images(0);
+  const std::vector<ForwardOptions> ways{{.with_logits = false},
+                                         {.max_share = 0.5F, .with_logits = false},
+                                         {.last_slope = 0.75F, .beta = 0.004F, .with_logits = false},
+                                         {.last_slope = 0.75F, .beta = 0.004F, .flip = true, .with_logits = false}};
+  for (const auto& some : {std::span(ways), std::span(ways).first(2)}) {
+    const std::vector<Var> found = network.embeddings(ctx, Var(x), some);
+    ASSERT_EQ(found.size(), some.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      EXPECT_EQ(values_of(*backend, found[i].value()),
+                values_of(*backend, network.forward(ctx, Var(x), some[i]).embedding.value()))
+          << "way " << i << " of " << some.size();
+    }
+  }
+}
+
 TEST_P(Parity, ThreeTrainingStepsGivePyTorchsGradientsAndStatistics) {
   const std::vector<float> logits = expected.at("train_logits").floats();
   const std::vector<std::string> names = expected.at("names").strings();

@@ -53,7 +53,8 @@ expect 6 "nosuch.pth" "${tiny[@]}" --weights nosuch.pth --out r000
 expect 5 "" "${tiny[@]}" --max-memory 100KiB --out r1
 
 expect 0 "best" "${tiny[@]}" --out run
-for file in config.toml command.txt env.json metrics.jsonl summary.json checkpoints/last.gle checkpoints/best.gle; do
+for file in config.toml command.txt env.json metrics.jsonl summary.json time.json checkpoints/last.gle \
+  checkpoints/best.gle; do
   [ -s "run/$file" ] || { echo "FAILED: there is no run/$file" >&2; exit 1; }
 done
 ls run/events.out.tfevents.* >/dev/null
@@ -95,7 +96,11 @@ wait $pid || code=$?
 [ "$code" -eq 75 ] || { echo "FAILED: SIGTERM ended in $code" >&2; cat busy.out >&2; exit 1; }
 expect 0 "whole" "$train" --verify busy/checkpoints/last.gle
 step=$("$train" --verify busy/checkpoints/last.gle | sed -n 's/.*step \([0-9]*\).*/\1/p')
+grep -q "\"steps\": $step, \"from_step\": 0," busy/time.json
+before=$(sed -n 's/.*"processor_seconds": \([0-9.]*\).*/\1/p' busy/time.json)
 expect 0 "steps      $((step + 3))" "$train" --resume auto --out busy --threads 1 --set "phase2.steps=$((step - 1))"
+sed -n "s/.*\"from_step\": 0,.*\"processor_seconds\": \([0-9.]*\).*/\1 > $before/p" busy/time.json | grep . |
+  awk '{ exit !($1 > $3) }'
 
 # What is not finite ends the run and names the batch.
 expect 7 "is not finite; first:" "${tiny[@]}" --set phase1.learning_rate=1000 --set phase1.optimiser=sgd \

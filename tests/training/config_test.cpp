@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 #include "engine/error.h"
 #include "tests/data/support.h"
@@ -145,8 +147,8 @@ TEST(Config, AResumedRunKeepsWhatMatters) {
 
 TEST(Config, TheShippedOnesMakeSense) {
   int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(GLE_CONFIGS)) {
-    if (entry.path().filename().string().starts_with("tune-")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(GLE_CONFIGS)) {
+    if (entry.path().extension() != ".toml" || entry.path().filename().string().starts_with("tune-")) {
       continue;  // search_test has those
     }
     TrainingConfig config;
@@ -156,7 +158,7 @@ TEST(Config, TheShippedOnesMakeSense) {
     EXPECT_NO_THROW(network_options(config, 10));
     ++count;
   }
-  EXPECT_EQ(count, 13);
+  EXPECT_EQ(count, 17);
   TrainingConfig paper;
   tools::read_config_file(paper, std::string(GLE_CONFIGS) + "/cub-paper.toml");
   EXPECT_EQ(test_transform(paper).output(), (data::Size{227, 227}));
@@ -167,6 +169,29 @@ TEST(Config, TheShippedOnesMakeSense) {
   const GroupLossOptions loss = loss_settings(paper).group;
   EXPECT_EQ(loss.refinement.temperature, 24);
   EXPECT_EQ(loss.anchors_per_class, 2);
+}
+
+TEST(Config, VariantsOfRunsMakeSense) {
+  const std::string folder = std::string(GLE_CONFIGS) + "/runs/";
+  std::ifstream file(folder + "variants.txt");
+  int count = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) {
+      continue;
+    }
+    std::istringstream words(line);
+    std::string name, base;
+    words >> name >> base;
+    const std::vector<std::string> settings{std::istream_iterator<std::string>(words), {}};
+    EXPECT_FALSE(settings.empty()) << name;
+    TrainingConfig config;
+    tools::read_config_file(config, folder + base + ".toml");
+    tools::read_config_settings(config, settings);
+    config.data.path = "somewhere";
+    EXPECT_NO_THROW(check(config)) << name;
+    ++count;
+  }
+  EXPECT_GT(count, 0);
 }
 
 }  // namespace

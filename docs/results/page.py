@@ -1,0 +1,177 @@
+"""Makes the tables of docs/results.md, between their marks, and the curves beside it, from the JSON files in this folder.
+
+    python3 docs/results/page.py
+
+Those of runs come from tools/runs.sh, learning-curve.json from bench/peers/learning_curve.py."""
+import glob
+import json
+import math
+import os
+import statistics
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "..", "results.md")
+COLUMNS = {"market": ["R@1", "R@5", "R@10", "mAP"], "cub": ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]}
+COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
+WINDOW = 10  # steps that a point of a loss curve is the mean of
+
+
+def load(name):
+    with open(os.path.join(HERE, name)) as file:
+        return json.load(file)
+
+
+def results_of(data):
+    found = [load(os.path.basename(path)) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
+    return [result for result in found if "evaluation" in result]
+
+
+def clock(seconds):
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def percent(row, column):
+    return f"{100 * row[column]:.1f}" if row.get(column) is not None else ""
+
+
+def with_interval(row, column):
+    low, high = row.get("intervals", {}).get(column, (None, None))
+    text = percent(row, column)
+    return text if low is None else f"{text} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def markdown(head, rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def runs_table(data):
+    columns = COLUMNS[data]
+    rows = []
+    for result in results_of(data):
+        lines = result["evaluation"]["rows"]
+        time = result["time"]
+        rows.append([f"`{result['run']}`", str(result["seed"]), str(time["steps"]), clock(time["processor_seconds"])] +
+                    [with_interval(lines[0], columns[0])] + [percent(lines[0], c) for c in columns[1:]])
+    return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
+
+
+def strategies_tables(data):
+    parts = []
+    for result in results_of(data):
+        columns = COLUMNS[data]
+        rows = [[line["strategies"]] + [percent(line, c) for c in columns] for line in result["evaluation"]["rows"]]
+        if len(rows) > 1:
+            values = result["evaluation"]["values"]
+            caption = (f"`{result['run']}`, seed {result['seed']}: pooling {values['max_share']:.3g}, beta "
+                       f"{values['beta']:.3g}, slope {values['slope']:.3g}, k1 {values['k1']}, k2 {values['k2']}, lambda "
+                       f"{values['lambda']:.3g}.")
+            parts.append(caption + "\n\n" + markdown(["strategies"] + columns, rows))
+    return "\n\n".join(parts)
+
+
+def means(values, window=WINDOW):
+    return [statistics.fmean(values[i:i + window]) for i in range(0, len(values) - window + 1, window)]
+
+
+def off(a, b):
+    """Root of the mean square of what two curves differ by."""
+    return math.sqrt(statistics.fmean((x - y) ** 2 for x, y in zip(means(a), means(b))))
+
+
+def svg(path, title, x_label, y_label, series):
+    """series: (name, [(x, y)], dashed)."""
+    width, height, left, right, top, bottom = 720, 360, 56, 12, 40, 44
+    xs = [x for _, points, _ in series for x, _ in points]
+    ys = [y for _, points, _ in series for _, y in points]
+    low, high = min(ys), max(ys)
+    step = 10 ** math.floor(math.log10((high - low) / 3 or 1))
+    step *= 1 if (high - low) / step <= 6 else 2
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
+    last = max(xs)
+
+    def place(x, y):
+        return (left + x / last * (width - left - right), top + (high - y) / (high - low) * (height - top - bottom))
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+             f'font-size="12" role="img" aria-label="{title}">',
+             "<style>text{fill:#444}.g{stroke:#8884;stroke-width:1}.c{fill:none;stroke-width:1.8}"
+             "@media(prefers-color-scheme:dark){text{fill:#ccc}}</style>",
+             f'<text x="{left}" y="16" font-weight="bold">{title}</text>']
+    for i in range(round((high - low) / step) + 1):
+        x, y = place(0, low + i * step)
+        parts.append(f'<path class="g" d="M{x:.1f} {y:.1f}H{width - right}"/>'
+                     f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{low + i * step:.4g}</text>')
+    for i in range(6):
+        x, y = place(last * i / 5, low)
+        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{last * i / 5:.0f}</text>')
+    parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
+    parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
+                 "</text>")
+    legend = left
+    for i, (name, points, dashed) in enumerate(series):
+        colour = COLOURS[i % len(COLOURS)]
+        dash = ' stroke-dasharray="6 4"' if dashed else ""
+        line = "M" + "L".join("{:.1f} {:.1f}".format(*place(*point)) for point in points)
+        parts.append(f'<path class="c" stroke="{colour}"{dash} d="{line}"/>')
+        parts.append(f'<path class="c" stroke="{colour}"{dash} d="M{legend} 30h24"/>'
+                     f'<text x="{legend + 30}" y="34">{name}</text>')
+        legend += 46 + 7 * len(name)
+    with open(path, "w") as out:
+        out.write("\n".join(parts) + "\n</svg>\n")
+
+
+def points_of(steps, losses):
+    window = max(1, min(WINDOW, len(losses) // 30))
+    return list(zip(means(steps, window), means(losses, window)))
+
+
+def learning_curve():
+    if not os.path.exists(os.path.join(HERE, "learning-curve.json")):
+        return ""
+    curves = load("learning-curve.json")["curves"]
+    names = {"gle": "GLE", "torch": "PyTorch", "gle-rounding": "GLE, weights off by rounding"}
+    svg(os.path.join(HERE, "learning-curve.svg"), "Market-1501, BN-Inception from scratch: the same weights and batches",
+        "step", "loss", [(f"{names[c['side']]}, seed {c['seed']}", points_of(range(1, len(c["loss"]) + 1), c["loss"]), c["side"] == "torch")
+                         for c in curves])
+    pairs = [(a, b) for i, a in enumerate(curves) for b in curves[i + 1:]]
+    rows = [[f"{names[a['side']]}, seed {a['seed']}", f"{names[b['side']]}, seed {b['seed']}",
+             f"{off(a['loss'], b['loss']):.3f}", f"{abs(means(a['loss'], 50)[-1] - means(b['loss'], 50)[-1]):.3f}"]
+            for a, b in pairs]
+    rates = [[f"{names[c['side']]}, seed {c['seed']}", str(len(c["loss"])), f"{c['processor_seconds']:.0f} s"]
+             for c in curves]
+    return ("![loss over steps](results/learning-curve.svg)\n\n" +
+            markdown(["one curve", "the other", "they differ by (root mean square)", "mean of the last 50 steps"], rows) +
+            "\n\n" + markdown(["run", "steps", "processor"], rates))
+
+
+def losses(data):
+    series = [(f"{r['run']}, seed {r['seed']}", points_of(*zip(*r["losses"])), False)
+              for r in results_of(data) if len(r["losses"]) >= WINDOW]
+    if not series:
+        return ""
+    svg(os.path.join(HERE, f"{data}-losses.svg"), f"{data}: training loss", "step", "loss", series)
+    return f"![training loss](results/{data}-losses.svg)"
+
+
+PARTS = {"learning curve": learning_curve}
+for data in COLUMNS:
+    PARTS[f"{data} runs"] = lambda data=data: runs_table(data)
+    PARTS[f"{data} strategies"] = lambda data=data: strategies_tables(data)
+    PARTS[f"{data} losses"] = lambda data=data: losses(data)
+
+
+def main():
+    with open(PAGE) as file:
+        page = file.read()
+    for name, make in PARTS.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        if begin in page:
+            before, rest = page.split(begin)
+            text = make()
+            page = before + begin + (text + "\n" if text else "") + end + rest.split(end)[1]
+    with open(PAGE, "w") as out:
+        out.write(page)
+
+
+if __name__ == "__main__":
+    main()

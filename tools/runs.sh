@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Trains and evaluates the runs of docs/results.md: one JSON of figures each, from which docs/results/page.py makes the page.
+#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] NAME...
+#     NAME      of a config in tools/configs/runs, as market-group-loss, or of a line in variants.txt there; every seed is a
+#               run of its own
+#     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated
+# Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
+# the programs (build/release/tools, or GLE_BIN).
+set -euo pipefail
+seeds=1 threads=0 out=runs
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --seeds) seeds=$2; shift 2 ;;
+    --threads) threads=$2; shift 2 ;;
+    --out) out=$2; shift 2 ;;
+    --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || { echo "runs.sh: which runs? try --help" >&2; exit 2; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=${GLE_BIN:-$root/build/release/tools}
+results=$root/docs/results
+
+configs=$root/tools/configs/runs
+
+run() {
+  local name=$1 seed=$2 folder=$out/$1-$2
+  local config=$configs/$name.toml settings=() variant=()
+  if [ ! -s "$config" ]; then
+    read -ra variant <<<"$(grep "^$name " "$configs/variants.txt" || true)"
+    [ ${#variant[@]} -gt 2 ] || { echo "runs.sh: $configs has no $name.toml, nor a line of it in variants.txt" >&2; exit 2; }
+    config=$configs/${variant[1]}.toml
+    for setting in "${variant[@]:2}"; do
+      settings+=(--set "$setting")
+    done
+  fi
+  local data weights=()
+  case $name in
+    market-*) data=${MARKET:?folder of Market-1501} ;;
+    cub-*) data=${CUB:?folder of CUB-200-2011} weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
+    *) echo "runs.sh: $name is of no data set that is known here: market-..., cub-..." >&2; exit 2 ;;
+  esac
+  "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" --threads "$threads" \
+    --out "$folder" --resume auto --no-progress
+  [ -s "$folder/eval.json" ] ||
+    "$bin/gle-eval" "$folder" "$data" --strategies all --bootstrap 200 --threads "$threads" --no-progress \
+      --json "$folder/eval.json"
+  mkdir -p "$results"
+  {
+    printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
+    cat "$folder/time.json"
+    printf ',\n"losses": [\n'
+    sed -n 's/.*"step":\([0-9]*\),"kind":"training".*"loss":\([0-9.e+-]*\).*/[\1, \2]/p' "$folder/metrics.jsonl" | paste -sd,
+    printf '],\n"evaluation": '
+    cat "$folder/eval.json"
+    printf '}\n'
+  } >"$results/$name-$seed.json.new"
+  mv "$results/$name-$seed.json.new" "$results/$name-$seed.json"
+}
+
+for name in "$@"; do
+  for seed in ${seeds//,/ }; do
+    run "$name" "$seed"
+  done
+done
