@@ -18,6 +18,92 @@ Tensor on_device(Backend& backend, const Tensor& images) {
   return copy;
 }
 
+// Batches of a plan through the networks, one after the other.
+class BatchEmbedder {
+ public:
+  BatchEmbedder(Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
+                data::EpochPlan plan, const EmbedOptions& options)
+      : backend_(backend), models_(models), data_(std::move(data)), plan_(std::move(plan)) {
+    for (const EmbeddingModel& model : models_) {
+      loaders_.push_back(std::make_unique<data::Loader>(data_, data::LoaderOptions{.transform = model.transform,
+                                                                                   .decode = options.decode,
+                                                                                   .workers = options.workers,
+                                                                                   .on_bad = data::OnBad::error}));
+      loaders_.back()->start(plan_, 0);
+    }
+  }
+
+  void next(std::vector<float>& rows) {
+    const auto items = plan_.of_batch(done_++);
+    const int64_t dimensions = embedding_dimensions(models_);
+    rows.resize(items.size() * static_cast<size_t>(dimensions));
+    int64_t column = 0;
+    for (size_t m = 0; m < models_.size(); ++m) {
+      data::Batch batch;
+      invariant(loaders_[m]->next(batch), "the loader ends before its plan");
+      ForwardOptions forward = models_[m].forward;
+      forward.with_logits = false;
+      Context ctx{.backend = backend_};
+      const Tensor embedding =
+          models_[m].network->forward(ctx, Var(on_device(backend_, batch.images)), forward).embedding.value();
+      part_.resize(static_cast<size_t>(embedding.elements()));
+      backend_.download(embedding, part_.data());
+      for (int64_t row = 0; row < embedding.rows(); ++row) {
+        std::copy_n(part_.data() + row * embedding.channels(), embedding.channels(),
+                    rows.data() + row * dimensions + column);
+      }
+      column += embedding.channels();
+    }
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto row = std::span(rows).subspan(i * static_cast<size_t>(dimensions), static_cast<size_t>(dimensions));
+      if (!std::all_of(row.begin(), row.end(), [](float v) { return std::isfinite(v); })) {
+        fail(ErrorCode::not_finite, data_->name_of(data_->items[items[i]]), ": its embedding is not finite");
+      }
+    }
+  }
+
+ private:
+  Backend& backend_;
+  std::span<const EmbeddingModel> models_;
+  std::shared_ptr<const data::Dataset> data_;
+  data::EpochPlan plan_;
+  std::vector<std::unique_ptr<data::Loader>> loaders_;
+  std::vector<float> part_;
+  int64_t done_ = 0;
+};
+
+data::EpochPlan every_nth(const data::EpochPlan& all, int64_t first, int64_t n) {
+  data::EpochPlan plan{{}, all.batch};
+  for (int64_t b = first; b < all.batches(); b += n) {
+    const auto items = all.of_batch(b);
+    plan.items.insert(plan.items.end(), items.begin(), items.end());
+  }
+  return plan;
+}
+
+// A batch of each rank, and whether all of them want more.
+struct Round {
+  std::vector<std::vector<std::byte>> messages;
+  std::vector<std::span<const float>> rows;
+  bool wanted = true;
+};
+
+Round exchange(Comm* comm, std::vector<float>& rows, bool wanted) {
+  Round round;
+  if (comm == nullptr || comm->size() == 1) {
+    round.rows.emplace_back(rows);
+    return round;
+  }
+  rows.push_back(wanted ? 1.0F : 0.0F);
+  round.messages = comm->gather(std::as_bytes(std::span(rows)));
+  for (const std::vector<std::byte>& message : round.messages) {
+    const std::span<const float> values(reinterpret_cast<const float*>(message.data()), message.size() / sizeof(float));
+    round.rows.push_back(values.first(values.size() - 1));
+    round.wanted = round.wanted && values.back() != 0;
+  }
+  return round;
+}
+
 }  // namespace
 
 int64_t embedding_dimensions(std::span<const EmbeddingModel> models) {
@@ -32,48 +118,25 @@ bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared
            std::span<const uint32_t> items, const EmbedOptions& options, const TakeBatch& take, int64_t first_batch) {
   require(!models.empty() && options.batch >= 1, "embed", "needs a network and a batch of at least 1, got ",
           models.size(), " and ", options.batch);
-  const data::EpochPlan plan = data::plan_in_order(items, options.batch);
-  std::vector<std::unique_ptr<data::Loader>> loaders;
-  for (const EmbeddingModel& model : models) {
-    loaders.push_back(std::make_unique<data::Loader>(data, data::LoaderOptions{.transform = model.transform,
-                                                                               .decode = options.decode,
-                                                                               .workers = options.workers,
-                                                                               .on_bad = data::OnBad::error}));
-    loaders.back()->start(plan, 0, first_batch);
-  }
-
+  const int64_t rank = options.comm != nullptr ? options.comm->rank() : 0;
+  const int64_t ranks = options.comm != nullptr ? options.comm->size() : 1;
   const int64_t dimensions = embedding_dimensions(models);
+  const data::EpochPlan all = data::plan_in_order(items, options.batch);
+  BatchEmbedder own(backend, models, std::move(data), every_nth(all, first_batch + rank, ranks), options);
   std::vector<float> rows;
-  std::vector<float> part;
-  for (int64_t batch_index = first_batch; batch_index < plan.batches(); ++batch_index) {
-    const auto of_batch = plan.of_batch(batch_index);
-    rows.resize(of_batch.size() * static_cast<size_t>(dimensions));
-    int64_t column = 0;
-    for (size_t m = 0; m < models.size(); ++m) {
-      data::Batch batch;
-      invariant(loaders[m]->next(batch), "the loader ends before its plan");
-      ForwardOptions forward = models[m].forward;
-      forward.with_logits = false;
-      Context ctx{.backend = backend};
-      const Tensor embedding =
-          models[m].network->forward(ctx, Var(on_device(backend, batch.images)), forward).embedding.value();
-      part.resize(static_cast<size_t>(embedding.elements()));
-      backend.download(embedding, part.data());
-      for (int64_t row = 0; row < embedding.rows(); ++row) {
-        std::copy_n(part.data() + row * embedding.channels(), embedding.channels(),
-                    rows.data() + row * dimensions + column);
-      }
-      column += embedding.channels();
+  bool wanted = true;
+  for (int64_t round = first_batch; round < all.batches(); round += ranks) {
+    rows.clear();
+    if (round + rank < all.batches()) {
+      own.next(rows);
     }
-    const EmbeddedBatch done{batch_index * options.batch,
-                             {rows.data(), static_cast<int64_t>(of_batch.size()), dimensions}};
-    for (size_t i = 0; i < of_batch.size(); ++i) {
-      const auto row = done.rows[static_cast<int64_t>(i)];
-      if (!std::all_of(row.begin(), row.end(), [](float v) { return std::isfinite(v); })) {
-        fail(ErrorCode::not_finite, data->name_of(data->items[of_batch[i]]), ": its embedding is not finite");
-      }
+    const Round done = exchange(options.comm, rows, wanted);
+    for (int64_t of = 0; of < ranks && round + of < all.batches(); ++of) {
+      const std::span<const float> part = done.rows[static_cast<size_t>(of)];
+      const Embeddings view{part.data(), std::ssize(part) / dimensions, dimensions};
+      wanted = take({(round + of) * options.batch, view}) && wanted;
     }
-    if (!take(done)) {
+    if (!done.wanted || (ranks == 1 && !wanted)) {
       return false;
     }
   }

@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "retrieval/row_kernels.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -55,20 +56,24 @@ int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip
   return kept;
 }
 
-Neighbours nearest(Distances& distances, int64_t k, Self self) {
+Neighbours nearest(Distances& distances, int64_t k, Self self, Comm* comm) {
   const int64_t others = distances.gallery() - (self == Self::excluded ? 1 : 0);
   require(k >= 1 && k <= others, "nearest", k, " neighbours asked of a gallery of ", others);
   Neighbours result;
   result.k = k;
   result.indices.resize(static_cast<size_t>(distances.queries() * k));
   result.distances.resize(result.indices.size());
-  distances.for_each_row([&](int64_t query, std::span<float> row) {
+  const Distances::Visit visit = [&](int64_t query, std::span<float> row) {
     int32_t* indices = result.indices.data() + query * k;
     select_nearest(row, k, self == Self::excluded ? query : kNobody, indices);
     for (int64_t i = 0; i < k; ++i) {
       result.distances[static_cast<size_t>(query * k + i)] = row[static_cast<size_t>(indices[i])];
     }
-  });
+  };
+  const Shares shares(comm, distances.queries(), distances.block_rows());
+  shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_row(begin, end, visit); });
+  shares.gather(result.indices);
+  shares.gather(result.distances);
   return result;
 }
 

@@ -54,13 +54,15 @@ Embeddings doubled_if_asked(Embeddings queries, const Embeddings& gallery, const
 
 }  // namespace
 
-Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options)
+Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options,
+               Comm* comm)
     : pool_(pool),
       options_(options),
       all_values_(stack(doubled_if_asked(queries, gallery, options), gallery)),
       all_{all_values_.data(), static_cast<int64_t>(all_values_.size()) / std::max<int64_t>(1, gallery.dimensions),
            gallery.dimensions},
       distances_(backend, pool, all_, all_),
+      shares_(comm, all_.rows, distances_.block_rows()),
       query_count_(queries.rows > 0 ? queries.rows : gallery.rows),
       gallery_count_(gallery.rows),
       first_of_gallery_(all_.rows - gallery.rows),
@@ -84,15 +86,18 @@ void Rerank::find_neighbours() {
   neighbours_.resize(static_cast<size_t>(all_.rows * reach_));
   largest_.resize(static_cast<size_t>(all_.rows));
   if (query_count_ * gallery_count_ <= kMostKept) {
-    kept_.resize(static_cast<size_t>(query_count_ * gallery_count_));
+    kept_.resize(shares_.own(query_count_).size() * static_cast<size_t>(gallery_count_));
   }
-  distances_.for_each_row([&](int64_t image, std::span<float> row) {
+  const Distances::Visit visit = [&](int64_t image, std::span<float> row) {
     if (!kept_.empty() && image < query_count_) {
-      std::copy(row.begin() + first_of_gallery_, row.end(), kept_.begin() + image * gallery_count_);
+      std::copy(row.begin() + first_of_gallery_, row.end(), kept_.begin() + shares_.place(image) * gallery_count_);
     }
     select_nearest(row, reach_, kNobody, neighbours_.data() + image * reach_);
     largest_[static_cast<size_t>(image)] = row_kernels().largest(row.data(), std::ssize(row));
-  });
+  };
+  shares_.for_each_own([&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, visit); });
+  shares_.gather(neighbours_);
+  shares_.gather(largest_);
 }
 
 // What turns a distance from image i into one relative to its largest. Images that all coincide are at distance 0 of
@@ -151,13 +156,20 @@ Rerank::Sparse Rerank::encode(int64_t i) const {
 
 void Rerank::encode_all() {
   codes_.resize(static_cast<size_t>(all_.rows));
-  pool_.parallel_for(all_.rows, [&](int64_t image, int) { codes_[static_cast<size_t>(image)] = encode(image); });
+  const std::vector<int64_t> own = shares_.own(all_.rows);
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
+    const int64_t image = own[static_cast<size_t>(piece)];
+    codes_[static_cast<size_t>(image)] = encode(image);
+  });
+  shares_.gather(codes_);
 }
 
 void Rerank::expand_queries() {
   std::vector<Sparse> expanded(codes_.size());
   std::vector<std::vector<float>> sums(static_cast<size_t>(pool_.size()), std::vector<float>(codes_.size(), 0.0F));
-  pool_.parallel_for(all_.rows, [&](int64_t image, int thread) {
+  const std::vector<int64_t> own = shares_.own(all_.rows);
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int thread) {
+    const int64_t image = own[static_cast<size_t>(piece)];
     std::vector<float>& sum = sums[static_cast<size_t>(thread)];
     std::vector<int32_t> touched;
     for (int64_t j = 0; j < options_.k2; ++j) {
@@ -177,6 +189,7 @@ void Rerank::expand_queries() {
       sum[static_cast<size_t>(other)] = 0;
     }
   });
+  shares_.gather(expanded);
   codes_ = std::move(expanded);
 }
 
@@ -215,19 +228,23 @@ void Rerank::finish(int64_t query, std::span<float> to) const {
   }
 }
 
-void Rerank::for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit) {
-  if (kept_.empty()) {
-    distances_.for_each_row(begin, end, [&](int64_t query, std::span<float> row) {
+void Rerank::for_each_row(const Distances::Visit& visit) {
+  if (query_count_ * gallery_count_ > kMostKept) {
+    const Distances::Visit finish_and_visit = [&](int64_t query, std::span<float> row) {
       const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
       finish(query, to);
       visit(query, to);
+    };
+    shares_.for_each_own(query_count_, [&](int64_t begin, int64_t end) {
+      distances_.for_each_row(begin, end, finish_and_visit);
     });
     return;
   }
-  pool_.parallel_for(end - begin, [&](int64_t piece, int) {
-    const int64_t query = begin + piece;
+  const std::vector<int64_t> own = shares_.own(query_count_);
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
+    const int64_t query = own[static_cast<size_t>(piece)];
     thread_local std::vector<float> row;
-    const auto from = kept_.begin() + query * gallery_count_;
+    const auto from = kept_.begin() + shares_.place(query) * gallery_count_;
     row.assign(from, from + gallery_count_);
     finish(query, row);
     visit(query, row);

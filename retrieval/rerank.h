@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "retrieval/distances.h"
 #include "retrieval/embeddings.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -25,14 +27,16 @@ struct RerankOptions {
 // and gallery together, ties by index, queries first.
 class Rerank {
  public:
-  // `queries` without rows: the gallery's images query each other.
-  Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options);
+  // `queries` without rows: the gallery's images query each other. The ranks of `comm` share the work.
+  Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options,
+         Comm* comm = nullptr);
 
   int64_t queries() const { return query_count_; }
   int64_t gallery() const { return gallery_count_; }
-  // visit(query, final distances to the whole gallery), on several threads, for each query in [begin, end).
-  void for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit);
-  void for_each_row(const Distances::Visit& visit) { for_each_row(0, query_count_, visit); }
+  // Of images, queries first: this rank's queries are those below queries().
+  const Shares& shares() const { return shares_; }
+  // visit(query, final distances to the whole gallery), on several threads, for each query of this rank.
+  void for_each_row(const Distances::Visit& visit);
 
  private:
   // A row of V: which images, in ascending order, with what weight.
@@ -59,6 +63,7 @@ class Rerank {
   std::vector<float> all_values_;
   Embeddings all_;
   Distances distances_;
+  Shares shares_;
   int64_t query_count_;
   int64_t gallery_count_;
   int64_t first_of_gallery_;
@@ -68,7 +73,7 @@ class Rerank {
   std::vector<Sparse> codes_;
   std::vector<int64_t> column_starts_;  // the gallery's codes by column
   std::vector<Entry> columns_;
-  std::vector<float> kept_;  // [queries, gallery], or empty if that is too large: then they are computed again
+  std::vector<float> kept_;  // [own queries, gallery], or empty if that is too large: then they are computed again
 };
 
 }  // namespace gle
