@@ -7,6 +7,7 @@
 
 #include "engine/error.h"
 #include "tools/cli/command.h"
+#include "tools/cli/ranks.h"
 
 namespace gle::tools {
 
@@ -62,6 +63,22 @@ class Help : public CLI::Formatter {
   }
 };
 
+// Of the exception under way.
+int report_failure(const std::string& who) {
+  try {
+    throw;
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", who.c_str());
+    return static_cast<int>(ErrorCode::memory);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    return static_cast<int>(ErrorCode::runtime);
+  }
+}
+
 }  // namespace
 
 Program::Program(std::string name, const std::string& about, const std::string& example)
@@ -100,16 +117,23 @@ int Program::run(int argc, char** argv, const std::function<int()>& body) {
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "%s: %s; try --help\n", name_.c_str(), e.what());
     return static_cast<int>(ErrorCode::usage);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory\n", name_.c_str());
-    return static_cast<int>(ErrorCode::memory);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
-    return static_cast<int>(ErrorCode::runtime);
+  } catch (...) {
+    return report_failure(name_);
   }
+}
+
+int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& body) {
+  return run(argc, argv, [&] {
+    const std::unique_ptr<Comm> comm = join_ranks();
+    if (comm->size() == 1) {
+      return body(*comm);
+    }
+    try {
+      return body(*comm);
+    } catch (...) {
+      comm->abort(report_failure(name_ + ": rank " + std::to_string(comm->rank())));
+    }
+  });
 }
 
 void add_verbosity_options(CLI::App& app, Verbosity& verbosity) {
