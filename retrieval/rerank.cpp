@@ -235,9 +235,8 @@ void Rerank::for_each_row(const Distances::Visit& visit) {
       finish(query, to);
       visit(query, to);
     };
-    shares_.for_each_own(query_count_, [&](int64_t begin, int64_t end) {
-      distances_.for_each_row(begin, end, finish_and_visit);
-    });
+    shares_.for_each_own(query_count_,
+                         [&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, finish_and_visit); });
     return;
   }
   const std::vector<int64_t> own = shares_.own(query_count_);

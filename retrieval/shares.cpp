@@ -26,7 +26,8 @@ void Shares::gather(std::span<std::byte> values) const {
   const size_t row_bytes = values.size() / static_cast<size_t>(rows_);
   std::vector<std::byte> mine;
   for_each_own([&](int64_t begin, int64_t end) {
-    const auto block = values.subspan(static_cast<size_t>(begin) * row_bytes, static_cast<size_t>(end - begin) * row_bytes);
+    const auto block =
+        values.subspan(static_cast<size_t>(begin) * row_bytes, static_cast<size_t>(end - begin) * row_bytes);
     mine.insert(mine.end(), block.begin(), block.end());
   });
   const std::vector<std::vector<std::byte>> all = comm_->gather(mine);

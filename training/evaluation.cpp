@@ -34,15 +34,16 @@ std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const 
   const EmbeddingModel model{.network = &network, .transform = options_.transform};
   EmbeddedItems result{.values = {}, .labels = {}, .dimensions = network.embedding_channels()};
   result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
-  const bool complete =
-      gle::embed(backend_, {&model, 1}, data_, items,
-                 {.decode = options_.decode, .batch = static_cast<int>(options_.batch), .workers = options_.workers,
-                  .comm = options_.comm},
-                 [&](const EmbeddedBatch& batch) {
-                   result.values.insert(result.values.end(), batch.rows.values,
-                                        batch.rows.values + batch.rows.rows * batch.rows.dimensions);
-                   return !(stop && stop());
-                 });
+  const bool complete = gle::embed(backend_, {&model, 1}, data_, items,
+                                   {.decode = options_.decode,
+                                    .batch = static_cast<int>(options_.batch),
+                                    .workers = options_.workers,
+                                    .comm = options_.comm},
+                                   [&](const EmbeddedBatch& batch) {
+                                     result.values.insert(result.values.end(), batch.rows.values,
+                                                          batch.rows.values + batch.rows.rows * batch.rows.dimensions);
+                                     return !(stop && stop());
+                                   });
   if (!complete) {
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,15 @@ struct CommStatistics {
   double waiting_seconds = 0;  // of them with the caller waiting for it
 };
 
+// When a rank counts as dead. Both functions are called by another thread.
+struct Watch {
+  double timeout = 20;  // seconds that it may be silent
+  // Whether the run is being stopped from outside: perhaps because of such a rank, which is named sooner then.
+  std::function<bool()> stopping = {};
+  // Gets the message that names it; otherwise stderr does.
+  std::function<void(const std::string&)> report = {};
+};
+
 // The processes of a run. Every rank calls the same collectives in the same order with the same sizes, from one thread;
 // every rank then has the same bits, and a second run with as many ranks has them too. A tensor is dense, f32 and on
 // the device of the rank's backend; the collective comes after the kernels called before it, and kernels called after
@@ -51,6 +61,7 @@ class Comm {
   // Among the ranks of this host.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
+  const std::string& host_of(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
   // For logs and reports: "4 ranks, Open MPI 4.1.4".
   virtual std::string description() const = 0;
 
@@ -77,6 +88,10 @@ class Comm {
   // What every rank gave, in their order; lengths may differ.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> bytes);
 
+  // A rank that dies is found from the beginning on, by Watch{} or by what is said here: it is named, and all others
+  // end with exit code 1, wherever they are.
+  virtual void watch(const Watch&) {}
+
   // Ends all ranks at once: for a failure that the others do not know of.
   [[noreturn]] void abort(int exit_code);
 
@@ -85,9 +100,14 @@ class Comm {
  protected:
   struct Place {
     int rank = 0, size = 1, local_rank = 0, local_size = 1;
+    std::vector<std::string> hosts = {"this host"};  // of every rank
   };
   explicit Comm(const Place& place)
-      : rank_(place.rank), size_(place.size), local_rank_(place.local_rank), local_size_(place.local_size) {}
+      : rank_(place.rank),
+        size_(place.size),
+        local_rank_(place.local_rank),
+        local_size_(place.local_size),
+        hosts_(place.hosts) {}
 
   virtual Ticket begin(const Collective& collective) = 0;
   virtual void finish(Ticket ticket) = 0;
@@ -100,6 +120,7 @@ class Comm {
   Ticket count(const Collective& collective);
 
   int rank_, size_, local_rank_, local_size_;
+  std::vector<std::string> hosts_;
   CommStatistics statistics_;
 };
 

@@ -15,7 +15,9 @@
 #include <optional>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
+#include "engine/comm/watchdog.h"
 #include "engine/error.h"
 
 namespace gle {
@@ -35,6 +37,7 @@ constexpr std::chrono::milliseconds kIdleProgress{2};
 struct Ranks {
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
   std::string library;
+  std::vector<std::string> hosts;  // of every rank
 };
 
 MPI_Datatype datatype(Type type) {
@@ -54,6 +57,19 @@ std::string text_of(int error) {
   int length = 0;
   return MPI_Error_string(error, text, &length) == MPI_SUCCESS ? std::string(text, static_cast<size_t>(length))
                                                                : "error " + std::to_string(error);
+}
+
+std::vector<std::string> host_names(int size) {
+  std::vector<char> names(static_cast<size_t>(size) * MPI_MAX_PROCESSOR_NAME, '\0');
+  char own[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  MPI_Get_processor_name(own, &length);
+  MPI_Allgather(own, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, names.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, MPI_COMM_WORLD);
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < size; ++rank) {
+    hosts.emplace_back(names.data() + static_cast<ptrdiff_t>(rank) * MPI_MAX_PROCESSOR_NAME);
+  }
+  return hosts;
 }
 
 // What the thread and its callers share.
@@ -89,6 +105,11 @@ class Engine {
     wake_.notify_one();
   }
 
+  void watch(const Watch& watch) {
+    const std::lock_guard lock(mutex_);
+    new_watch_ = watch;
+  }
+
   double busy_seconds() {
     const std::lock_guard lock(mutex_);
     return busy_;
@@ -119,11 +140,13 @@ class Engine {
   uint64_t next_ = 1;
   bool ending_ = false;
   std::optional<int> abort_code_;
+  std::optional<Watch> new_watch_;
   double busy_ = 0;
   std::promise<Ranks> ranks_;
 
   // Of the thread.
   std::deque<UnderWay> under_way_;
+  std::optional<Watchdog> watchdog_;
   Clock::time_point busy_since_;
   std::thread thread_;
 };
@@ -145,6 +168,8 @@ void Engine::run() {
   MPI_Get_library_version(version, &length);
   ranks.library.assign(version, static_cast<size_t>(length));
   ranks.library = ranks.library.substr(0, ranks.library.find(','));
+  ranks.hosts = host_names(ranks.size);
+  watchdog_.emplace(MPI_COMM_WORLD, ranks.hosts);
   ranks_.set_value(ranks);
 
   int fruitless = 0;
@@ -155,11 +180,14 @@ void Engine::run() {
       fruitless = 0;
     }
     fruitless = test() ? 0 : fruitless + 1;
+    watchdog_->tick();
     rest(fruitless);
   }
   if (abort_code_) {
+    watchdog_->announce_end();
     MPI_Abort(MPI_COMM_WORLD, *abort_code_);
   }
+  watchdog_->finish();
   MPI_Finalize();
 }
 
@@ -171,8 +199,12 @@ bool Engine::take(Item& item) {
       lock.unlock();
       int flag = 0;
       MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+      watchdog_->tick();
       lock.lock();
     }
+  }
+  if (new_watch_) {
+    watchdog_->watch(*std::exchange(new_watch_, std::nullopt));
   }
   if (ending_ && abort_code_) {
     under_way_.clear();
@@ -260,7 +292,7 @@ void Engine::rest(int fruitless) {
 class MpiComm : public Comm {
  public:
   MpiComm(std::unique_ptr<Engine> engine, const Ranks& ranks)
-      : Comm({ranks.rank, ranks.size, ranks.local_rank, ranks.local_size}),
+      : Comm({ranks.rank, ranks.size, ranks.local_rank, ranks.local_size, ranks.hosts}),
         engine_(std::move(engine)),
         library_(ranks.library) {}
   ~MpiComm() override {
@@ -268,6 +300,7 @@ class MpiComm : public Comm {
   }
 
   std::string description() const override { return std::to_string(size()) + " ranks, " + library_; }
+  void watch(const Watch& watch) override { engine_->watch(watch); }
 
  protected:
   Ticket begin(const Collective& c) override {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <thread>
 
@@ -14,8 +13,8 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr Seconds kPause{0.1};
-// A launcher that finds a rank dead sends the others SIGTERM a second later and SIGKILL after another: in between is the
-// time to say who it was.
+// A launcher that finds a rank dead sends the others SIGTERM a second later and SIGKILL after another: in between is
+// the time to say who it was.
 constexpr Seconds kSilenceWhenStopping{1.2};
 constexpr Seconds kTimeToTell{0.3};
 constexpr Seconds kTimeToEnd{2};
@@ -72,21 +71,25 @@ void Watchdog::tick() {
   }
   const bool stopping = watch_.stopping && watch_.stopping();
   if (silence_.count() > (stopping ? std::min(kSilenceWhenStopping.count(), watch_.timeout) : watch_.timeout)) {
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.1f", silence_.count());
-    const std::string what = "rank " + std::to_string(previous_) + " on " + hosts_[static_cast<size_t>(previous_)] +
-                             " has been silent for " + seconds + " s: it has died or cannot be reached";
-    if (watch_.report) {
-      watch_.report(what);
-    } else {
-      std::fprintf(stderr, "gle: %s\n", what.c_str());
-    }
-    announce_end();
-    if (!stopping) {
-      MPI_Abort(comm_, 1);
-    }
-    ::_exit(1);
+    give_up(stopping);
   }
+}
+
+void Watchdog::give_up(bool stopping) {
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%.1f", silence_.count());
+  const std::string what = "rank " + std::to_string(previous_) + " on " + hosts_[static_cast<size_t>(previous_)] +
+                           " has been silent for " + seconds + " s: it has died or cannot be reached";
+  if (watch_.report) {
+    watch_.report(what);
+  } else {
+    std::fprintf(stderr, "gle: %s\n", what.c_str());
+  }
+  announce_end();
+  if (!stopping) {
+    MPI_Abort(comm_, 1);
+  }
+  ::_exit(1);
 }
 
 void Watchdog::announce_end() {

@@ -30,7 +30,7 @@ class Watchdog {
 
   void beat();
   void listen();
-  [[noreturn]] void end_run();
+  [[noreturn]] void give_up(bool stopping);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::vector<std::string> hosts_;
