@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "tools/cli/command.h"
 #include "tools/cli/ranks.h"
+#include "tools/cli/stop_signals.h"
 
 namespace gle::tools {
 
@@ -128,6 +129,9 @@ int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& b
     if (comm->size() == 1) {
       return body(*comm);
     }
+    comm->watch({.stopping = stop_signalled, .report = [this](const std::string& what) {
+                   std::fprintf(stderr, "%s: %s\n", name_.c_str(), what.c_str());
+                 }});
     try {
       return body(*comm);
     } catch (...) {

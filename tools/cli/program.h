@@ -38,5 +38,9 @@ struct Verbosity {
   bool progress = true;
 };
 void add_verbosity_options(CLI::App& app, Verbosity& verbosity);
+// Of a run's ranks the first speaks for all.
+inline Verbosity of_rank(const Comm& comm, const Verbosity& verbosity) {
+  return comm.rank() == 0 ? verbosity : Verbosity{.quiet = true, .progress = false};
+}
 
 }  // namespace gle::tools
