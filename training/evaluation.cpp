@@ -10,6 +10,15 @@
 
 namespace gle {
 
+namespace {
+
+std::span<const uint32_t> share_of(std::span<const uint32_t> items, int rank, int ranks) {
+  const auto at = [&](int r) { return items.size() * static_cast<size_t>(r) / static_cast<size_t>(ranks); };
+  return items.subspan(at(rank), at(rank + 1) - at(rank));
+}
+
+}  // namespace
+
 std::vector<uint32_t> training_sample(const data::ClassMembers& members, int64_t images, uint64_t seed) {
   std::vector<size_t> classes(members.of_class.size());
   std::iota(classes.begin(), classes.end(), size_t{0});
@@ -33,17 +42,27 @@ Evaluator::Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data
 std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const uint32_t> items, const Stop& stop) {
   const EmbeddingModel model{.network = &network, .transform = options_.transform};
   EmbeddedItems result{.values = {}, .labels = {}, .dimensions = network.embedding_channels()};
+  Comm* comm = options_.comm;
+  const std::span<const uint32_t> own = comm ? share_of(items, comm->rank(), comm->size()) : items;
   result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
   const bool complete =
-      gle::embed(backend_, {&model, 1}, data_, items,
+      gle::embed(backend_, {&model, 1}, data_, own,
                  {.decode = options_.decode, .batch = static_cast<int>(options_.batch), .workers = options_.workers},
                  [&](const EmbeddedBatch& batch) {
                    result.values.insert(result.values.end(), batch.rows.values,
                                         batch.rows.values + batch.rows.rows * batch.rows.dimensions);
-                   return !(stop && stop());
+                   return comm || !(stop && stop());
                  });
   if (!complete) {
     return std::nullopt;
+  }
+  if (comm) {
+    const auto all = comm->gather(std::as_bytes(std::span(result.values)));
+    result.values.clear();
+    for (const std::vector<std::byte>& part : all) {
+      const auto* numbers = reinterpret_cast<const float*>(part.data());
+      result.values.insert(result.values.end(), numbers, numbers + part.size() / sizeof(float));
+    }
   }
   for (const uint32_t item : items) {
     result.labels.push_back(data_->items[item].label);
