@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "data/sampler.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "models/network.h"
 #include "retrieval/ranking.h"

@@ -3,8 +3,6 @@
 
 #include <numeric>
 
-#include "engine/comm/mpi_comm.h"
-#include "engine/cpu/cpu.h"
 #include "tests/distributed/ranks.h"
 #include "tests/expect_error.h"
 
@@ -12,8 +10,8 @@ namespace gle {
 namespace {
 
 struct CommTest : testing::Test {
-  Comm& comm = all_ranks();
-  std::unique_ptr<Backend> backend = make_cpu_backend({.threads = 1});
+  Comm& comm = test::all_ranks();
+  Backend* backend = &test::rank_backend();
 
   // first, first + 1, ...
   Tensor counting(const Shape& shape, float first) {

@@ -1,8 +1,10 @@
 #include "tools/cli/program.h"
 
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "engine/error.h"
@@ -135,6 +137,8 @@ int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& b
     try {
       return body(*comm);
     } catch (...) {
+      // Ranks fail alike as a rule: the first speaks for all.
+      std::this_thread::sleep_for(std::chrono::seconds(comm->rank() == 0 ? 0 : 2));
       comm->abort(report_failure(name_ + ": rank " + std::to_string(comm->rank())));
     }
   });
