@@ -111,7 +111,7 @@ int run(Comm& comm, const Arguments& arguments) {
     fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
   }
   const Verbosity verbosity = of_rank(comm, arguments.verbosity);
-  const auto backend = make_backend(arguments.device);
+  const auto backend = make_backend(for_rank(arguments.device, comm));
   const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
   const std::vector<uint32_t> items = chosen_items(*data, arguments.split);
   if (items.empty()) {

@@ -176,8 +176,8 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, const
 
 int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const std::vector<Strategy> strategies = parse_strategies(arguments.strategies);
-  const auto backend = make_backend(arguments.device);
-  ThreadPool pool(arguments.device.threads);
+  const auto backend = make_backend(for_rank(arguments.device, comm));
+  ThreadPool pool(for_rank(arguments.device, comm).threads);
   const auto source = source_for(*backend, comm, arguments);
   const Identities& id = source->embed({}, {}).identities;
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());

@@ -158,6 +158,9 @@ Beginning begin(const Arguments& a, Comm& comm) {
 int train(const Arguments& a, Comm& comm) {
   Beginning begin = tools::begin(a, comm);
   const TrainingConfig& config = begin.config;
+  comm.watch({.timeout = config.distributed.timeout, .stopping = stop_signalled, .report = [](const std::string& what) {
+                std::fprintf(stderr, "gle-train: %s; --resume auto goes on from the last checkpoint\n", what.c_str());
+              }});
   const auto data = training_data(config);
   const DeviceOptions device = for_rank(a.device, comm);
   const auto real_backend = make_backend(device);

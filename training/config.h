@@ -136,6 +136,7 @@ struct DistributedConfig {
   bool sync_batch_norm = true;
   int64_t bucket_kb = 4096;
   bool shard_optimiser = false;
+  double timeout = 20;
 };
 
 struct TrainingConfig {

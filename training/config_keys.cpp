@@ -241,6 +241,8 @@ void add_distributed(Table& table) {
                                 "Several ranks: KiB of gradients that are added up at once, beside backward"));
   may_change(distributed.add("shard_optimiser", &DistributedConfig::shard_optimiser,
                              "Several ranks: each keeps the moments of a part of the weights, and steps these"));
+  may_change(distributed.number("timeout", &DistributedConfig::timeout, {2, 86400},
+                                "Several ranks: seconds of silence after which one counts as dead and ends the run"));
 }
 
 }  // namespace

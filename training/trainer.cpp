@@ -35,6 +35,7 @@ Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr
   invariant((folder_ != nullptr) == (!comm_ || comm_->rank() == 0), "the first rank has the folder of the run");
   if (comm_) {
     check_division(config_, comm_->size());
+    slow_rank_.emplace(*comm_);
   }
   if (config_.evaluation.train_images > 0) {
     train_sample_ = training_sample(members_, config_.evaluation.train_images, static_cast<uint64_t>(config_.run.seed));
@@ -224,6 +225,12 @@ void Trainer::one_step(const Phase& phase, const Batches& batches, BatchFeed& fe
   report.loading_seconds = loading_seconds_;
   report.total_steps = at.step - at.step_of_phase + phase.steps;
   log_step(phase, report);
+  if (slow_rank_) {
+    const std::string slow = slow_rank_->after_step(at.epoch);
+    if (!slow.empty() && folder_ && options_.warn) {
+      options_.warn(slow);
+    }
+  }
 }
 
 void Trainer::log_step(const Phase& phase, const StepReport& report) {
@@ -341,6 +348,9 @@ bool Trainer::reestimate(const Phase& phase) {
 }
 
 bool Trainer::evaluate(const Phase& phase) {
+  if (slow_rank_) {
+    slow_rank_->leave_out_step();
+  }
   Position& at = state_.position;
   const auto stop = [this] { return stop_requested(); };
   std::optional<RankingMetrics> metrics;
@@ -393,6 +403,9 @@ bool Trainer::evaluate(const Phase& phase) {
 }
 
 void Trainer::save() {
+  if (slow_rank_) {
+    slow_rank_->leave_out_step();
+  }
   learner_.agree_on_statistics();
   const std::vector<Optimiser::State> moments = learner_.optimiser().whole_state();
   if (folder_) {

@@ -16,6 +16,7 @@
 #include "training/metrics_log.h"
 #include "training/run_folder.h"
 #include "training/schedule.h"
+#include "training/slow_rank.h"
 
 namespace gle {
 
@@ -103,6 +104,7 @@ class Trainer {
   Comm* comm_;  // null: one process
   data::ClassMembers members_;
   std::unique_ptr<data::Loader> loader_;  // of the phase; what the learner still holds after an error is its memory
+  std::optional<SlowRank> slow_rank_;
   Learner learner_;
   Evaluator evaluator_;
   std::vector<uint32_t> train_sample_;  // evaluated for comparison

@@ -61,11 +61,28 @@ int64_t Collective::bytes(int ranks) const {
   return count * static_cast<int64_t>(bytes_of(type)) * (kind == Kind::reduce_scatter ? ranks : 1);
 }
 
+int64_t Collective::least_sent(int ranks) const {
+  const int64_t own = bytes(ranks);
+  switch (kind) {
+    case Kind::all_reduce:
+      return 2 * own * (ranks - 1) / ranks;
+    case Kind::all_gather:
+      return own * (ranks - 1);
+    case Kind::reduce_scatter:
+    case Kind::broadcast:
+      return own * (ranks - 1) / ranks;
+    case Kind::barrier:
+      return 0;
+  }
+  bug("unknown kind of a collective");
+}
+
 Comm::~Comm() = default;
 
 Comm::Ticket Comm::count(const Collective& c) {
   ++statistics_.collectives;
   statistics_.bytes += c.bytes(size_);
+  statistics_.least_sent += c.least_sent(size_);
   return begin(c);
 }
 

@@ -26,13 +26,15 @@ struct Collective {
   int64_t count = 0;  // elements: that a rank gives, of reduce_scatter that it gets
   int root = 0;
 
-  // What a rank hands over.
+  // What a rank hands over, and what it has to send at the least, whatever the algorithm: of a broadcast on average.
   int64_t bytes(int ranks) const;
+  int64_t least_sent(int ranks) const;
 };
 
 struct CommStatistics {
   int64_t collectives = 0;
   int64_t bytes = 0;           // that this rank handed over, before any algorithm multiplies them
+  int64_t least_sent = 0;      // that it had to send for them
   double busy_seconds = 0;     // with a collective under way,
   double waiting_seconds = 0;  // of them with the caller waiting for it
 };

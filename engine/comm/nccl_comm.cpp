@@ -33,7 +33,9 @@ void check(ncclResult_t status, ncclComm_t comm) {
 class NcclComm : public Comm {
  public:
   NcclComm(Comm& host, cuda::CudaRuntime& runtime)
-      : Comm({host.rank(), host.size(), host.local_rank(), host.local_size()}), host_(host), runtime_(runtime) {
+      : Comm({host.rank(), host.size(), host.local_rank(), host.local_size(), host.hosts_}),
+        host_(host),
+        runtime_(runtime) {
     runtime_.begin(kOp);
     ncclUniqueId id{};
     if (rank() == 0) {
@@ -57,6 +59,8 @@ class NcclComm : public Comm {
     return host_.description() + ", NCCL " + std::to_string(version / 10000) + "." +
            std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
   }
+
+  void watch(const Watch& watch) override { host_.watch(watch); }
 
  protected:
   // Odd tickets are the host's.
