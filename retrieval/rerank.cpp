@@ -88,14 +88,26 @@ void Rerank::find_neighbours() {
   if (query_count_ * gallery_count_ <= kMostKept) {
     kept_.resize(shares_.own(query_count_).size() * static_cast<size_t>(gallery_count_));
   }
-  const Distances::Visit visit = [&](int64_t image, std::span<float> row) {
-    if (!kept_.empty() && image < query_count_) {
-      std::copy(row.begin() + first_of_gallery_, row.end(), kept_.begin() + shares_.place(image) * gallery_count_);
+  std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(all_.rows, Distances::kMostUnderWay)));
+  const Distances::VisitPiece visit = [&](const Distances::Piece& piece) {
+    NearestOfRow& row = under_way[static_cast<size_t>(piece.place)];
+    float& largest = largest_[static_cast<size_t>(piece.query)];
+    if (piece.first == 0) {
+      row.begin(reach_, kNobody);
     }
-    select_nearest(row, reach_, kNobody, neighbours_.data() + image * reach_);
-    largest_[static_cast<size_t>(image)] = row_kernels().largest(row.data(), std::ssize(row));
+    row.add(piece.first, piece.distances);
+    largest = std::max(largest, row_kernels().largest(piece.distances.data(), std::ssize(piece.distances)));
+    if (!kept_.empty() && piece.query < query_count_) {
+      const int64_t skipped = std::clamp<int64_t>(first_of_gallery_ - piece.first, 0, std::ssize(piece.distances));
+      std::copy(piece.distances.begin() + skipped, piece.distances.end(),
+                kept_.begin() + shares_.place(piece.query) * gallery_count_ +
+                    std::max<int64_t>(0, piece.first - first_of_gallery_));
+    }
+    if (piece.last) {
+      std::ranges::transform(row.finish(), neighbours_.begin() + piece.query * reach_, &Neighbour::index);
+    }
   };
-  shares_.for_each_own([&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, visit); });
+  shares_.for_each_own([&](int64_t begin, int64_t end) { distances_.for_each_piece(begin, end, visit); });
   shares_.gather(neighbours_);
   shares_.gather(largest_);
 }

@@ -142,7 +142,7 @@ TEST(GroupLoss, PermutedSamplesAndClassesPermuteTheResult) {
     }
     const Outcome a = run(any_backend(), p), b = run(any_backend(), q);
     ASSERT_NEAR(a.loss[0], b.loss[0], 1e-5 * (1 + std::abs(a.loss[0])));
-    double largest_e = 1e-3, largest_z = 1e-3;
+    double largest_e = 1e-2, largest_z = 1e-2;  // below it, what rounding leaves of terms that cancel
     for (const float d : a.dembeddings) {
       largest_e = std::max(largest_e, std::abs(static_cast<double>(d)));
     }
