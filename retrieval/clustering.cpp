@@ -103,7 +103,7 @@ class Lloyd {
 
   // Of this rank; what the others found is to be gathered by the shares returned.
   Shares for_each_own_row(Distances& distances, const Distances::Visit& visit) const {
-    const Shares shares(options_.comm, points_.rows, distances.block_rows());
+    const Shares shares(options_.comm, points_.rows, distances.rows_at_once());
     shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_row(begin, end, visit); });
     return shares;
   }

@@ -81,7 +81,7 @@ Evaluation evaluate(Backend& backend, ThreadPool& pool, Embeddings queries, Embe
     rerank.for_each_row([&](int64_t query, std::span<float> row) {
       result.queries[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
     });
-    rerank.shares().of_first(queries.rows).gather(result.queries);
+    rerank.shares().gather(result.queries);
   } else {
     Distances distances(backend, pool, queries, gallery);
     result.queries = rank_all(distances, matches, options.comm);

@@ -151,7 +151,7 @@ std::vector<QueryMetrics> rank_all(Distances& distances, const Matches& matches,
   const Distances::Visit visit = [&](int64_t query, std::span<float> row) {
     result[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
   };
-  const Shares shares(comm, distances.queries(), distances.block_rows());
+  const Shares shares(comm, distances.queries(), distances.rows_at_once());
   shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_row(begin, end, visit); });
   shares.gather(result);
   return result;

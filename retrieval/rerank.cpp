@@ -62,9 +62,10 @@ Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embedding
       all_{all_values_.data(), static_cast<int64_t>(all_values_.size()) / std::max<int64_t>(1, gallery.dimensions),
            gallery.dimensions},
       distances_(backend, pool, all_, all_),
-      shares_(comm, all_.rows, distances_.block_rows()),
+      shares_(comm, all_.rows, Distances::kMostUnderWay),
       query_count_(queries.rows > 0 ? queries.rows : gallery.rows),
       gallery_count_(gallery.rows),
+      query_shares_(comm, query_count_, keeps_distances() ? Distances::kMostUnderWay : distances_.rows_at_once()),
       first_of_gallery_(all_.rows - gallery.rows),
       reach_(std::max(options.k1 + 1, options.k2)) {
   require(options.k1 >= 1 && options.k2 >= 1, "rerank", "k1 and k2 must be at least 1, got ", options.k1, " and ",
@@ -82,11 +83,13 @@ Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embedding
   invert();
 }
 
+bool Rerank::keeps_distances() const { return query_count_ * gallery_count_ <= kMostKept; }
+
 void Rerank::find_neighbours() {
   neighbours_.resize(static_cast<size_t>(all_.rows * reach_));
   largest_.resize(static_cast<size_t>(all_.rows));
-  if (query_count_ * gallery_count_ <= kMostKept) {
-    kept_.resize(shares_.own(query_count_).size() * static_cast<size_t>(gallery_count_));
+  if (keeps_distances()) {
+    kept_.resize(query_shares_.own().size() * static_cast<size_t>(gallery_count_));
   }
   std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(all_.rows, Distances::kMostUnderWay)));
   const Distances::VisitPiece visit = [&](const Distances::Piece& piece) {
@@ -100,7 +103,7 @@ void Rerank::find_neighbours() {
     if (!kept_.empty() && piece.query < query_count_) {
       const int64_t skipped = std::clamp<int64_t>(first_of_gallery_ - piece.first, 0, std::ssize(piece.distances));
       std::copy(piece.distances.begin() + skipped, piece.distances.end(),
-                kept_.begin() + shares_.place(piece.query) * gallery_count_ +
+                kept_.begin() + query_shares_.place(piece.query) * gallery_count_ +
                     std::max<int64_t>(0, piece.first - first_of_gallery_));
     }
     if (piece.last) {
@@ -168,7 +171,7 @@ Rerank::Sparse Rerank::encode(int64_t i) const {
 
 void Rerank::encode_all() {
   codes_.resize(static_cast<size_t>(all_.rows));
-  const std::vector<int64_t> own = shares_.own(all_.rows);
+  const std::vector<int64_t> own = shares_.own();
   pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
     const int64_t image = own[static_cast<size_t>(piece)];
     codes_[static_cast<size_t>(image)] = encode(image);
@@ -179,7 +182,7 @@ void Rerank::encode_all() {
 void Rerank::expand_queries() {
   std::vector<Sparse> expanded(codes_.size());
   std::vector<std::vector<float>> sums(static_cast<size_t>(pool_.size()), std::vector<float>(codes_.size(), 0.0F));
-  const std::vector<int64_t> own = shares_.own(all_.rows);
+  const std::vector<int64_t> own = shares_.own();
   pool_.parallel_for(std::ssize(own), [&](int64_t piece, int thread) {
     const int64_t image = own[static_cast<size_t>(piece)];
     std::vector<float>& sum = sums[static_cast<size_t>(thread)];
@@ -241,21 +244,21 @@ void Rerank::finish(int64_t query, std::span<float> to) const {
 }
 
 void Rerank::for_each_row(const Distances::Visit& visit) {
-  if (query_count_ * gallery_count_ > kMostKept) {
+  if (!keeps_distances()) {
     const Distances::Visit finish_and_visit = [&](int64_t query, std::span<float> row) {
       const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
       finish(query, to);
       visit(query, to);
     };
-    shares_.for_each_own(query_count_,
-                         [&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, finish_and_visit); });
+    query_shares_.for_each_own(
+        [&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, finish_and_visit); });
     return;
   }
-  const std::vector<int64_t> own = shares_.own(query_count_);
+  const std::vector<int64_t> own = query_shares_.own();
   pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
     const int64_t query = own[static_cast<size_t>(piece)];
     thread_local std::vector<float> row;
-    const auto from = kept_.begin() + shares_.place(query) * gallery_count_;
+    const auto from = kept_.begin() + query_shares_.place(query) * gallery_count_;
     row.assign(from, from + gallery_count_);
     finish(query, row);
     visit(query, row);

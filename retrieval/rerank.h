@@ -33,8 +33,8 @@ class Rerank {
 
   int64_t queries() const { return query_count_; }
   int64_t gallery() const { return gallery_count_; }
-  // Of images, queries first: this rank's queries are those below queries().
-  const Shares& shares() const { return shares_; }
+  // How the queries are divided over ranks.
+  const Shares& shares() const { return query_shares_; }
   // visit(query, final distances to the whole gallery), on several threads, for each query of this rank.
   void for_each_row(const Distances::Visit& visit);
 
@@ -50,6 +50,7 @@ class Rerank {
   void reciprocal(int64_t i, int64_t k, std::vector<int32_t>& found) const;
   bool among_first(int64_t of, int64_t k, int32_t image) const;
   float relative(int64_t i) const;
+  bool keeps_distances() const;
   Sparse encode(int64_t i) const;
   void find_neighbours();
   void encode_all();
@@ -63,9 +64,10 @@ class Rerank {
   std::vector<float> all_values_;
   Embeddings all_;
   Distances distances_;
-  Shares shares_;
+  Shares shares_;  // of all images
   int64_t query_count_;
   int64_t gallery_count_;
+  Shares query_shares_;
   int64_t first_of_gallery_;
   int64_t reach_;                    // neighbours kept of each image, itself included
   std::vector<int32_t> neighbours_;  // [images, reach]

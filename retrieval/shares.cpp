@@ -9,9 +9,9 @@ Shares::Shares(Comm* comm, int64_t rows, int64_t block_rows) : comm_(comm), rows
   }
 }
 
-std::vector<int64_t> Shares::own(int64_t limit) const {
+std::vector<int64_t> Shares::own() const {
   std::vector<int64_t> result;
-  for_each_own(limit, [&](int64_t begin, int64_t end) {
+  for_each_own([&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       result.push_back(row);
     }

@@ -19,22 +19,15 @@ class Shares {
 
   int64_t rows() const { return rows_; }
 
-  // body(begin, end) for every block of this rank that begins before `limit`, cut there.
-  template <class Body>
-  void for_each_own(int64_t limit, Body&& body) const {
-    for (int64_t begin = rank_ * block_rows_; begin < limit; begin += ranks_ * block_rows_) {
-      body(begin, std::min(begin + block_rows_, limit));
-    }
-  }
+  // body(begin, end) for every block of this rank.
   template <class Body>
   void for_each_own(Body&& body) const {
-    for_each_own(rows_, body);
+    for (int64_t begin = rank_ * block_rows_; begin < rows_; begin += ranks_ * block_rows_) {
+      body(begin, std::min(begin + block_rows_, rows_));
+    }
   }
-  // Of the first rows alone, divided as here.
-  Shares of_first(int64_t rows) const { return Shares(comm_, rows, block_rows_); }
-
-  // Rows of this rank before `limit`, ascending, and where among them a row stands that is one's own.
-  std::vector<int64_t> own(int64_t limit) const;
+  // Rows of this rank, ascending, and where among them a row stands that is one's own.
+  std::vector<int64_t> own() const;
   int64_t place(int64_t row) const { return row / (ranks_ * block_rows_) * block_rows_ + row % block_rows_; }
 
   // values[rows, width] of which this rank has filled its rows: now all are there, on every rank.
@@ -51,7 +44,7 @@ class Shares {
     }
     std::vector<int64_t> sizes(lists.size(), 0);
     std::vector<Value> mine;
-    for (const int64_t row : own(rows_)) {
+    for (const int64_t row : own()) {
       const std::vector<Value>& list = lists[static_cast<size_t>(row)];
       sizes[static_cast<size_t>(row)] = std::ssize(list);
       mine.insert(mine.end(), list.begin(), list.end());
@@ -60,7 +53,7 @@ class Shares {
     const std::vector<std::vector<std::byte>> all = comm_->gather(std::as_bytes(std::span(mine)));
     for (int rank = 0; rank < ranks_; ++rank) {
       const std::byte* next = all[static_cast<size_t>(rank)].data();
-      for (const int64_t row : Shares(rank, ranks_, rows_, block_rows_).own(rows_)) {
+      for (const int64_t row : Shares(rank, ranks_, rows_, block_rows_).own()) {
         std::vector<Value>& list = lists[static_cast<size_t>(row)];
         list.resize(static_cast<size_t>(sizes[static_cast<size_t>(row)]));
         if (!list.empty()) {

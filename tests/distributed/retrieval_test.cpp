@@ -22,7 +22,7 @@ TEST(RetrievalOfRanks, SharesFillInWhatTheOthersHave) {
     std::vector<int64_t> found(static_cast<size_t>(2 * rows), -1);
     std::vector<std::vector<int32_t>> lists(static_cast<size_t>(rows));
     int64_t place = 0;
-    for (const int64_t row : shares.own(rows)) {
+    for (const int64_t row : shares.own()) {
       EXPECT_EQ(shares.place(row), place++);
       found[static_cast<size_t>(2 * row)] = row;
       found[static_cast<size_t>(2 * row + 1)] = 1000 + row;
@@ -58,7 +58,7 @@ std::vector<float> final_distances(const Embeddings& queries, const Embeddings& 
   rerank.for_each_row([&](int64_t query, std::span<float> row) {
     std::copy(row.begin(), row.end(), result.begin() + query * rerank.gallery());
   });
-  rerank.shares().of_first(rerank.queries()).gather(result);
+  rerank.shares().gather(result);
   return result;
 }
 
