@@ -16,6 +16,9 @@ constexpr Seconds kPause{0.1};
 // A launcher that finds a rank dead sends the others SIGTERM a second later and SIGKILL after another: in between is
 // the time to say who it was.
 constexpr Seconds kSilenceWhenStopping{1.2};
+// A process that was stopped itself has not been listening: silence counts when it has listened so often since.
+constexpr int kFewLooks = 3;
+constexpr int kManyLooks = 15;
 constexpr Seconds kTimeToTell{0.3};
 constexpr Seconds kTimeToEnd{2};
 constexpr int kBeat = 1;
@@ -34,52 +37,64 @@ Watchdog::Watchdog(MPI_Comm world, std::vector<std::string> hosts) : hosts_(std:
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
-  previous_ = (rank_ + size_ - 1) % size_;
-  next_ = (rank_ + 1) % size_;
   last_tick_ = Clock::now();
-  if (size_ > 1) {
-    MPI_Irecv(&ending_, 1, MPI_CHAR, MPI_ANY_SOURCE, kEnd, comm_, &end_heard_);
-    listen();
+  if (size_ == 1) {
+    return;
+  }
+  MPI_Irecv(&ending_, 1, MPI_CHAR, MPI_ANY_SOURCE, kEnd, comm_, &end_heard_);
+  neighbours_.push_back({.rank = (rank_ + 1) % size_});
+  if (size_ > 2) {
+    neighbours_.push_back({.rank = (rank_ + size_ - 1) % size_});
+  }
+  for (Neighbour& neighbour : neighbours_) {
+    neighbour.last_heard = last_tick_;
+    listen(neighbour);
   }
 }
 
-void Watchdog::listen() { MPI_Irecv(&heard_, 1, MPI_CHAR, previous_, kBeat, comm_, &hearing_); }
+void Watchdog::listen(Neighbour& neighbour) {
+  MPI_Irecv(&neighbour.heard, 1, MPI_CHAR, neighbour.rank, kBeat, comm_, &neighbour.hearing);
+}
 
-void Watchdog::beat() {
-  if (test(sending_)) {
-    MPI_Isend(&beat_, 1, MPI_CHAR, next_, kBeat, comm_, &sending_);
+bool Watchdog::silent(Neighbour& neighbour, Clock::time_point now, bool stopping) {
+  if (test(neighbour.sending)) {
+    MPI_Isend(&beat_, 1, MPI_CHAR, neighbour.rank, kBeat, comm_, &neighbour.sending);
   }
+  ++neighbour.looks;
+  while (test(neighbour.hearing)) {
+    neighbour.last_heard = now;
+    neighbour.looks = 0;
+    listen(neighbour);
+  }
+  const Seconds silence = now - neighbour.last_heard;
+  return stopping ? silence > std::min(kSilenceWhenStopping, Seconds(watch_.timeout)) && neighbour.looks >= kFewLooks
+                  : silence > Seconds(watch_.timeout) && neighbour.looks >= kManyLooks;
 }
 
 void Watchdog::tick() {
   const Clock::time_point now = Clock::now();
-  const Seconds passed = now - last_tick_;
-  if (size_ == 1 || passed < kPause) {
+  if (neighbours_.empty() || now - last_tick_ < kPause) {
     return;
   }
   last_tick_ = now;
-  // A process that was stopped itself has not been listening: the others get the time to be heard again.
-  silence_ += std::min(passed, 3 * kPause);
-  beat();
-  while (test(hearing_)) {
-    silence_ = Seconds(0);
-    listen();
-  }
   if (test(end_heard_)) {
     std::this_thread::sleep_for(kTimeToEnd);
     ::_exit(1);
   }
   const bool stopping = watch_.stopping && watch_.stopping();
-  if (silence_.count() > (stopping ? std::min(kSilenceWhenStopping.count(), watch_.timeout) : watch_.timeout)) {
-    give_up(stopping);
+  for (Neighbour& neighbour : neighbours_) {
+    if (silent(neighbour, now, stopping)) {
+      give_up(neighbour, now, stopping);
+    }
   }
 }
 
-void Watchdog::give_up(bool stopping) {
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%.1f", silence_.count());
-  const std::string what = "rank " + std::to_string(previous_) + " on " + hosts_[static_cast<size_t>(previous_)] +
-                           " has been silent for " + seconds + " s: it has died or cannot be reached";
+void Watchdog::give_up(const Neighbour& neighbour, Clock::time_point now, bool stopping) {
+  char silence[32];
+  std::snprintf(silence, sizeof silence, "%.1f", Seconds(now - neighbour.last_heard).count());
+  const std::string what = "rank " + std::to_string(neighbour.rank) + " on " +
+                           hosts_[static_cast<size_t>(neighbour.rank)] + " has been silent for " + silence +
+                           " s: it has died or cannot be reached";
   if (watch_.report) {
     watch_.report(what);
   } else {
@@ -118,11 +133,13 @@ void Watchdog::finish() {
     tick();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  for (MPI_Request* request : {&hearing_, &end_heard_}) {
-    MPI_Cancel(request);
-    MPI_Wait(request, MPI_STATUS_IGNORE);
+  MPI_Cancel(&end_heard_);
+  MPI_Wait(&end_heard_, MPI_STATUS_IGNORE);
+  for (Neighbour& neighbour : neighbours_) {
+    MPI_Cancel(&neighbour.hearing);
+    MPI_Wait(&neighbour.hearing, MPI_STATUS_IGNORE);
+    MPI_Wait(&neighbour.sending, MPI_STATUS_IGNORE);
   }
-  MPI_Wait(&sending_, MPI_STATUS_IGNORE);
 }
 
 }  // namespace gle

@@ -10,9 +10,9 @@
 
 namespace gle {
 
-// Whether the other ranks are alive, asked by the thread that makes the calls of MPI: each rank sends beats to the next
-// one in a circle, and whoever misses those of the one before says so, tells all, and ends the run. A rank that is told
-// ends within two seconds, whatever the launcher does.
+// Whether the other ranks are alive, asked by the thread that makes the calls of MPI: the ranks stand in a circle, each
+// sends beats to its neighbours, and whoever misses those of one says so, tells all, and ends the run. A rank that is
+// told ends within two seconds, whatever the launcher does.
 class Watchdog {
  public:
   Watchdog(MPI_Comm world, std::vector<std::string> hosts);
@@ -28,21 +28,28 @@ class Watchdog {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void beat();
-  void listen();
-  [[noreturn]] void give_up(bool stopping);
+  struct Neighbour {
+    int rank;
+    MPI_Request sending = MPI_REQUEST_NULL;
+    MPI_Request hearing = MPI_REQUEST_NULL;
+    char heard = 0;
+    Clock::time_point last_heard = {};
+    int looks = 0;  // since then
+  };
+
+  void listen(Neighbour& neighbour);
+  // Beats, to and from; true if it has been silent for too long.
+  bool silent(Neighbour& neighbour, Clock::time_point now, bool stopping);
+  [[noreturn]] void give_up(const Neighbour& neighbour, Clock::time_point now, bool stopping);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::vector<std::string> hosts_;
   Watch watch_;
   int rank_ = 0, size_ = 1;
-  int previous_ = 0, next_ = 0;
-  char beat_ = 0, heard_ = 0, ending_ = 0;
-  MPI_Request sending_ = MPI_REQUEST_NULL;
-  MPI_Request hearing_ = MPI_REQUEST_NULL;
+  char beat_ = 0, ending_ = 0;
   MPI_Request end_heard_ = MPI_REQUEST_NULL;
+  std::vector<Neighbour> neighbours_;  // two, one, or none
   Clock::time_point last_tick_;
-  std::chrono::duration<double> silence_{0};  // of the rank before this one, without the time that this one slept
 };
 
 }  // namespace gle
