@@ -52,6 +52,37 @@ void backward(benchmark::State& state) {
   report(state, 0, 5 * bytes_of_floats({s.x.elements()}));
 }
 
+// What several ranks do of it.
+void join_statistics(benchmark::State& state) {
+  Setup s(state);
+  const Tensor moments = random_tensor(s.b, {8, 2, s.shape.channels()}, 9);
+  s.b.fill(1.0F, moments);
+  for (auto _ : state) {
+    s.b.batch_norm_join_statistics(moments, 100, 1e-5F, 0.1F, s.running_mean, s.running_var, s.mean, s.inv_std);
+  }
+  report(state, 0, bytes_of_floats({moments.elements()}));
+}
+
+void backward_sums(benchmark::State& state) {
+  Setup s(state);
+  const Tensor sums = random_tensor(s.b, {2, s.shape.channels()}, 9);
+  for (auto _ : state) {
+    s.b.batch_norm_backward_sums(s.x, s.mean, s.inv_std, s.gamma, s.beta, kRelu, s.y, sums, {s.running_mean},
+                                 {s.running_var});
+  }
+  report(state, 0, 2 * bytes_of_floats({s.x.elements()}));
+}
+
+void backward_data(benchmark::State& state) {
+  Setup s(state);
+  const Tensor dx = random_tensor(s.b, s.shape, 9);
+  const Tensor sums = random_tensor(s.b, {2, s.shape.channels()}, 10);
+  for (auto _ : state) {
+    s.b.batch_norm_backward_data(s.x, s.mean, s.inv_std, s.gamma, s.beta, kRelu, s.y, sums, 8 * s.x.rows(), {dx});
+  }
+  report(state, 0, 3 * bytes_of_floats({s.x.elements()}));
+}
+
 // Folding into the 3x3 convolution that comes before: as many outputs as the tensor has channels.
 void fold(benchmark::State& state) {
   Setup s(state);
@@ -116,6 +147,9 @@ void dense_shapes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(statistics)->Name("batch_norm_statistics")->Apply(shapes);
 BENCHMARK(forward)->Name("batch_norm_forward")->Apply(shapes);
 BENCHMARK(backward)->Name("batch_norm_backward")->Apply(shapes);
+BENCHMARK(join_statistics)->Name("batch_norm_join_statistics")->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
+BENCHMARK(backward_sums)->Name("batch_norm_backward_sums")->Apply(shapes);
+BENCHMARK(backward_data)->Name("batch_norm_backward_data")->Apply(shapes);
 BENCHMARK(fold)->Name("batch_norm_fold")->Args({1, 1, 1, 192})->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
 BENCHMARK(inv_std)->Name("batch_norm_inv_std")->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(norm_conv, kept, Between::kept)->Name("batch_norm_conv/kept")->Apply(dense_shapes);

@@ -44,7 +44,7 @@ void activation_backward(benchmark::State& state) {
 }
 void dropout(benchmark::State& state) {
   run(state, 2, [](Backend& b, const Tensor& x, const Tensor& y, const Tensor&) {
-    b.dropout(x, 0.5F, {.seed = 1, .stream = 2}, {y});
+    b.dropout(x, 0.5F, {.seed = 1, .stream = 2}, 0, {y});
   });
 }
 void all_finite(benchmark::State& state) {

@@ -67,6 +67,35 @@ void normalise_rows_backward(benchmark::State& state) {
   run(state, 3, [](Setup& s) { s.b.normalise_rows_backward(s.x, s.per_row, 0.004F, s.y, {s.z}); });
 }
 
+// The columns of a batch's labels, which ascend here.
+Tensor few_columns(Setup& s, int64_t count) {
+  std::vector<int32_t> numbers(static_cast<size_t>(count));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<int32_t>(static_cast<int64_t>(i) * s.shape[1] / count);
+  }
+  Tensor columns = s.b.new_tensor("bench", {count}, DType::i32);
+  s.b.upload(numbers.data(), columns);
+  return columns;
+}
+constexpr int64_t kColumns = 30;
+
+void take_columns(benchmark::State& state) {
+  Setup s(state);
+  const Tensor columns = few_columns(s, kColumns), narrow = random_tensor(s.b, {s.shape[0], kColumns}, 6);
+  for (auto _ : state) {
+    s.b.take_columns(s.x, columns, narrow);
+  }
+  report(state, 0, 2 * bytes_of_floats({narrow.elements()}));
+}
+void put_columns(benchmark::State& state) {
+  Setup s(state);
+  const Tensor columns = few_columns(s, kColumns), narrow = random_tensor(s.b, {s.shape[0], kColumns}, 6);
+  for (auto _ : state) {
+    s.b.put_columns(narrow, columns, {s.x});
+  }
+  report(state, 0, bytes_of_floats({narrow.elements(), s.x.elements()}));
+}
+
 void logits(benchmark::internal::Benchmark* bench) {
   bench->Args({54, 100})->Args({60, 11318})->Unit(benchmark::kMicrosecond)->UseRealTime();
 }
@@ -80,6 +109,8 @@ BENCHMARK(log_softmax_forward)->Apply(logits);
 BENCHMARK(log_softmax_backward)->Apply(logits);
 BENCHMARK(cross_entropy_forward)->Apply(logits);
 BENCHMARK(cross_entropy_backward)->Apply(logits);
+BENCHMARK(take_columns)->Apply(logits);
+BENCHMARK(put_columns)->Apply(logits);
 BENCHMARK(centre_rows)->Apply(embeddings);
 BENCHMARK(normalise_rows_forward)->Apply(embeddings);
 BENCHMARK(normalise_rows_backward)->Apply(embeddings);

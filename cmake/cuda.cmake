@@ -9,7 +9,8 @@ if(GLE_NVCC)
 endif()
 find_path(GLE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${gle_cuda_root} PATH_SUFFIXES include)
 find_path(GLE_CUDNN_INCLUDE cudnn.h HINTS ${gle_cuda_root} PATH_SUFFIXES include)
-foreach(library cudart cublas cudnn)
+find_path(GLE_NCCL_INCLUDE nccl.h HINTS ${gle_cuda_root} PATH_SUFFIXES include) # for several GPUs; may be missing
+foreach(library cudart cublas cudnn nccl)
   find_library(GLE_LIB_${library} ${library} HINTS ${gle_cuda_root} PATH_SUFFIXES lib64 lib)
 endforeach()
 
@@ -56,6 +57,11 @@ elseif(GLE_CUDA STREQUAL "OFF")
   endif()
 else()
   message(FATAL_ERROR "GLE_CUDA is OFF, ON or host, not '${GLE_CUDA}'")
+endif()
+
+set(gle_nccl OFF)
+if((GLE_CUDA STREQUAL "ON" AND GLE_NCCL_INCLUDE AND GLE_LIB_nccl) OR (GLE_CUDA STREQUAL "host" AND GLE_NCCL_INCLUDE))
+  set(gle_nccl ON)
 endif()
 
 # gle_add_cuda_sources(TARGET sources...): .cu by nvcc or by the host compiler with the checker's access callbacks

@@ -46,6 +46,8 @@ struct Loader::State {
 
   const std::shared_ptr<const Dataset> data;
   const LoaderOptions options;
+  const size_t part = static_cast<size_t>(options.part);
+  const size_t parts = static_cast<size_t>(options.parts);
   const Size output;
   CachingAllocator allocator;
   ItemLoader loader;
@@ -82,8 +84,13 @@ struct Loader::State {
       return nullptr;
     }
     auto slot = std::make_shared<Slot>();
-    const auto items = plan.of_batch(next_batch);
+    const auto all = plan.of_batch(next_batch);
+    const auto items = all.subspan(all.size() / parts * part, all.size() / parts);
     slot->batch.index = next_batch++;
+    // What takes the place of a bad one is of the same class.
+    for (const uint32_t item : all) {
+      slot->batch.all_labels.push_back(data->items[item].label);
+    }
     slot->batch.items.assign(items.begin(), items.end());
     slot->batch.labels.resize(items.size());
     const auto count = static_cast<int64_t>(items.size());
@@ -122,7 +129,8 @@ struct Loader::State {
   // Called and left with the lock held; works without it.
   void one_image(Desk& desk, Slot& slot, size_t i, std::unique_lock<std::mutex>& lock) {
     const uint32_t wanted = slot.batch.items[i];
-    const auto position = static_cast<uint64_t>(slot.batch.index) * static_cast<uint64_t>(plan.batch) + i;
+    const auto position = static_cast<uint64_t>(slot.batch.index) * static_cast<uint64_t>(plan.batch) +
+                          part * slot.batch.items.size() + i;
     const uint64_t of_epoch = epoch;
     uint32_t item = wanted;
     std::vector<BadImage> bad;
@@ -199,6 +207,8 @@ Loader::Loader(std::shared_ptr<const Dataset> data, const LoaderOptions& options
           " workers; expected 0 to ", kMostWorkers);
   require(options.max_bad >= 0 && options.max_bad <= 1, "loader", "max_bad is ", options.max_bad,
           "; expected a share from 0 to 1");
+  require(options.parts >= 1 && options.part >= 0 && options.part < options.parts, "loader", "part ", options.part,
+          " of ", options.parts);
   State& state = *state_;
   for (int i = 0; i < std::max(1, options.workers); ++i) {
     state.desks.push_back(std::make_unique<Desk>(Desk{state.loader.new_tools(), {}}));
@@ -229,6 +239,9 @@ void Loader::start(EpochPlan plan, uint64_t epoch, int64_t first_batch) {
   require(first_batch >= 0 && first_batch <= plan.batches(), "loader", "batch ", first_batch, " of an epoch of ",
           plan.batches());
   State& state = *state_;
+  const auto parts = static_cast<int64_t>(state.parts);
+  require(plan.batch % parts == 0 && std::ssize(plan.items) % parts == 0, "loader", "batches of ", plan.batch, " of ",
+          plan.items.size(), " images cannot be cut into ", parts, " equal parts");
   for (const uint32_t item : plan.items) {
     require(item < state.data->items.size(), "loader", "item ", item, " of a data set of ", state.data->items.size());
   }

@@ -35,6 +35,9 @@ struct LoaderOptions {
   int workers = 2;
   // Batches that are ready or under way at most.
   int prefetch = 3;
+  // Of every batch, only this one of so many equal parts: the pictures that a batch as a whole would have there.
+  int part = 0;
+  int parts = 1;
   OnBad on_bad = OnBad::quarantine;
   // Share of the data set's items that may be bad.
   double max_bad = 0.001;
@@ -55,7 +58,8 @@ struct Batch {
   Tensor images;                // [N,H,W,3], f32 or u8
   Tensor erased;                // [N,4], i32: of bytes, the rectangle to erase; empty if the transform erases nothing
   std::vector<int32_t> labels;  // of the items
-  std::vector<uint32_t> items;  // of the data set: those in the batch, after replacements
+  std::vector<int32_t> all_labels;  // of the whole batch
+  std::vector<uint32_t> items;      // of the data set: those in the batch, after replacements
 };
 
 struct BadImage {

@@ -63,8 +63,8 @@ class Backend {
   // dx (=) dy * f'(x), where y = f(x) is what is left of x.
   virtual void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) = 0;
   // y (=) x * m / (1 - probability), m = 0 with that probability, else 1: element i (counted without pitch) is dropped
-  // if uniform(key, i) < probability. Its own backward.
-  virtual void dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) = 0;
+  // if uniform(key, first + i) < probability. Its own backward.
+  virtual void dropout(const Tensor& x, float probability, RandomKey key, int64_t first, const GradTarget& y) = 0;
   virtual bool all_finite(const Tensor& x) = 0;
 
   // -- rows (rows.cpp): a row is the channels of one pixel ----------------------------------------------------------
@@ -77,6 +77,10 @@ class Backend {
   // A row of length 0 gets the gradient beta * dy.
   virtual void normalise_rows_backward(const Tensor& x, const Tensor& norms, float beta, const Tensor& dy,
                                        const GradTarget& dx) = 0;
+  // y[N,c] = these columns of x[N,C]; columns[c] (i32) ascend.
+  virtual void take_columns(const Tensor& x, const Tensor& columns, const Tensor& y) = 0;
+  // dx[N,C] (=) dy[N,c] in these columns and 0 in the others.
+  virtual void put_columns(const Tensor& dy, const Tensor& columns, const GradTarget& dx) = 0;
 
   // -- softmax (softmax.cpp) ----------------------------------------------------------------------------------------
   virtual void softmax_forward(const Tensor& x, const Tensor& y) = 0;
@@ -138,6 +142,11 @@ class Backend {
   // running = (1 - momentum) * running + momentum * (mean, unbiased variance).
   virtual void batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
                                      const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) = 0;
+  // The same of a batch in parts of `rows` rows: moments[parts,2,C] (dense) are the mean and the unbiased variance of
+  // each.
+  virtual void batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
+                                          const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                                          const Tensor& inv_std) = 0;
   // inv_std = 1 / sqrt(variance + eps)
   virtual void batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) = 0;
   // y = f((x - mean) * inv_std * gamma + beta)
@@ -148,6 +157,15 @@ class Backend {
   virtual void batch_norm_backward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
                                    const Tensor& beta, Activation f, Statistics statistics, const Tensor& dy,
                                    const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) = 0;
+  // The same of a batch in parts, with Statistics::of_batch. Of a part: sums[2,C] (dense) = sum of e and of
+  // e (x - mean), e the gradient of what f is given; dgamma and dbeta. Then, with the sums of all parts, which have
+  // `rows` rows together, the part's dx.
+  virtual void batch_norm_backward_sums(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                        const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums,
+                                        const GradTarget& dgamma, const GradTarget& dbeta) = 0;
+  virtual void batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                        const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums,
+                                        int64_t rows, const GradTarget& dx) = 0;
   // folded_w[k,...] = w[k,...] * gamma[k] * inv_std[k]; folded_bias = (bias - mean) * gamma * inv_std + beta; bias may
   // be empty.
   virtual void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,

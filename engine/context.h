@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/backend.h"
+#include "engine/comm/comm.h"
 #include "engine/error.h"
 #include "engine/parameters.h"
 #include "engine/tape.h"
@@ -24,6 +25,10 @@ struct Context {
   uint64_t step = 0;
   bool check_finite = false;  // look at every op's output; slow
   uint32_t random_streams = 0;
+  // The ranks that share a batch, each with as many of its rows in their order; null: this process has all of it.
+  Comm* comm = nullptr;
+  // Batch-norm takes its statistics over all ranks.
+  bool sync_batch_norm = true;
 
   // Memory for an op's output; `op` is named if there is none left.
   Var new_var(const char* op, const Shape& shape) {

@@ -22,6 +22,7 @@ struct Parameter {
   float decay_scale = 1;
   uint64_t moves = 0;         // how often an op has changed the value: running statistics
   bool has_gradient = false;  // grad holds something of this step: the next writer adds
+  int pending = 0;            // places on the tape from which something may still come
 };
 
 // All parameters of a network: values in one array, gradients in another, so that an optimiser is one pass over them.

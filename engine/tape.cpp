@@ -1,6 +1,7 @@
 #include "engine/tape.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/error.h"
 #include "engine/parameters.h"
@@ -51,6 +52,7 @@ Var Tape::parameter(Parameter& parameter) {
   Slot& slot = slots_[static_cast<size_t>(var.slot_)];
   slot.needed = true;
   slot.parameter = &parameter;
+  ++parameter.pending;
   return var;
 }
 
@@ -187,6 +189,17 @@ void Tape::run(Node& node) {
   }
 }
 
+// Nobody will ask for it again.
+void Tape::release(Slot& slot) {
+  if (!slot.keep) {
+    slot.grad = Tensor();
+  }
+  Parameter* parameter = std::exchange(slot.parameter, nullptr);
+  if (parameter && --parameter->pending == 0 && on_gradient_) {
+    on_gradient_(*parameter);
+  }
+}
+
 void Tape::walk_back() {
   size_t slot = slots_used_;
   while (nodes_used_ > 0) {
@@ -195,10 +208,7 @@ void Tape::walk_back() {
     node.destroy(node.closure);
     --nodes_used_;
     while (slot > 0 && slots_[slot - 1].created_at >= nodes_used_) {
-      --slot;
-      if (!slots_[slot].keep) {
-        slots_[slot].grad = Tensor();
-      }
+      release(slots_[--slot]);
     }
   }
   for (size_t i = 0; i < slots_used_; ++i) {
@@ -230,6 +240,9 @@ void Tape::clear() {
   destroy_closures();
   for (size_t i = 0; i < slots_used_; ++i) {
     slots_[i].grad = Tensor();
+    if (slots_[i].parameter) {
+      slots_[i].parameter->pending = 0;
+    }
   }
   slots_used_ = 0;
 }

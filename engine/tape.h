@@ -67,6 +67,9 @@ class Tape {
   void clear();
 
   size_t size() const { return nodes_used_; }
+  // Called in backward() as soon as nothing more will be written to a parameter's gradient in this pass, for each
+  // parameter that was asked for in it.
+  void set_on_gradient(std::function<void(Parameter&)> on_gradient) { on_gradient_ = std::move(on_gradient); }
   // Makes every gradient be looked at: the first that is not finite throws ErrorCode::not_finite and names the op.
   void set_check_finite(bool on) { check_finite_ = on; }
 
@@ -112,6 +115,7 @@ class Tape {
   void fill_gaps(Slot& slot, int64_t begin, int64_t end);
   void walk_back();
   void run(Node& node);
+  void release(Slot& slot);
   void destroy_closures();
 
   Backend& backend_;
@@ -121,6 +125,7 @@ class Tape {
   size_t nodes_used_ = 0;
   size_t slots_used_ = 0;
   bool check_finite_ = false;
+  std::function<void(Parameter&)> on_gradient_;
 };
 
 }  // namespace gle

@@ -1,6 +1,7 @@
 #include "engine/thread_count.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -37,7 +38,9 @@ int parse_count(const char* name, std::string_view text) {
 
 }  // namespace
 
-int thread_count(int wanted) {
+int thread_count(int wanted) { return thread_count_among(wanted, 1); }
+
+int thread_count_among(int wanted, int processes) {
   require(wanted >= 0 && wanted <= kMost, "threads", "expected 0 (choose) or 1 to ", kMost, ", got ", wanted);
   if (wanted > 0) {
     return wanted;
@@ -48,7 +51,9 @@ int thread_count(int wanted) {
       return parse_count(name, text);
     }
   }
-  return std::min(available_cores(), kMost);
+  const int cores = std::min(available_cores(), kMost);
+  const bool divided = cores < sysconf(_SC_NPROCESSORS_ONLN);
+  return divided ? cores : std::max(1, cores / processes);
 }
 
 }  // namespace gle

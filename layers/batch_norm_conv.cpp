@@ -1,5 +1,7 @@
 #include "layers/batch_norm_conv.h"
 
+#include "layers/norm_statistics.h"
+
 namespace gle {
 
 Var batch_norm_conv(Context& ctx, const Var& x, const BatchNorm& norm, Activation f, const Conv2d& conv,
@@ -22,36 +24,25 @@ Var batch_norm_conv(Context& ctx, const Var& x, const Var& gamma, const Var& bet
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
   require(weight.value().dense(), op, "the weights must be dense");
   ctx.require_device(op, {x.value(), gamma.value(), beta.value(), weight.value(), norm.running_mean->value});
-  const bool of_batch = ctx.mode == Mode::training && !norm.frozen;
-  require(!of_batch || x.value().rows() > 1, op, "training needs more than one value per channel, got ", x.shape());
-
+  const NormStatistics statistics(ctx, op, x.value(), norm);
   Var y = ctx.output(op, shape, out);
-  Tensor mean = norm.running_mean->value;
-  const Tensor inv_std = ctx.backend.new_tensor(op, channels);
-  if (of_batch) {
-    mean = ctx.backend.new_tensor(op, channels);
-    ctx.backend.batch_norm_statistics(x.value(), norm.eps, norm.momentum, norm.running_mean->value,
-                                      norm.running_var->value, mean, inv_std);
-  } else {
-    ctx.backend.batch_norm_inv_std(norm.running_var->value, norm.eps, inv_std);
-  }
   {
     const Tensor active = ctx.backend.new_tensor(op, x.shape());
-    ctx.backend.batch_norm_forward(x.value(), mean, inv_std, gamma.value(), beta.value(), f, active);
+    ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
+                                   active);
     ctx.backend.conv2d_forward(active, weight.value(), Tensor(), options, kIdentity, nullptr, y.value());
   }
   ctx.record(op, {x, gamma, beta, weight}, y,
-             [x = x.value(), mean, inv_std, gamma = gamma.value(), beta = beta.value(), f, w = weight.value(), options,
-              statistics = of_batch ? Statistics::of_batch : Statistics::frozen](Backend& b, const Tensor& dy,
-                                                                                 GradTargets to) {
+             [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, w = weight.value(), options, statistics](
+                 Backend& b, const Tensor& dy, GradTargets to) {
                // One temporary for two things: the activations first, then their gradient.
                const Tensor active = b.new_tensor("batch_norm_conv", x.shape());
                if (to[3]) {
-                 b.batch_norm_forward(x, mean, inv_std, gamma, beta, f, active);
+                 b.batch_norm_forward(x, statistics.mean, statistics.inv_std, gamma, beta, f, active);
                  b.conv2d_backward_weights(active, dy, options, to[3]);
                }
                b.conv2d_backward_data(w, dy, options, {active, Accumulate::overwrite});
-               b.batch_norm_backward(x, mean, inv_std, gamma, beta, f, statistics, active, to[0], to[1], to[2]);
+               statistics.backward(b, x, gamma, beta, f, active, to[0], to[1], to[2]);
              });
   return y;
 }

@@ -45,9 +45,11 @@ Var dropout(Context& ctx, const Var& x, float probability) {
   ctx.require_device("dropout", {x.value()});
   const RandomKey key = ctx.next_random_key();
   Var y = ctx.new_var("dropout", x.shape());
-  ctx.backend.dropout(x.value(), probability, key, {y.value()});
-  ctx.record("dropout", {x}, y, [probability, key](Backend& b, const Tensor& dy, GradTargets to) {
-    b.dropout(dy, probability, key, to[0]);
+  // Counted over the batch of all ranks.
+  const int64_t first = ctx.comm ? ctx.comm->rank() * x.value().elements() : 0;
+  ctx.backend.dropout(x.value(), probability, key, first, {y.value()});
+  ctx.record("dropout", {x}, y, [probability, key, first](Backend& b, const Tensor& dy, GradTargets to) {
+    b.dropout(dy, probability, key, first, to[0]);
   });
   return y;
 }

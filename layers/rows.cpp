@@ -51,4 +51,17 @@ Var normalise_rows(Context& ctx, const Var& x, float beta) {
   return y;
 }
 
+Var take_columns(Context& ctx, const Var& x, const Tensor& columns) {
+  const char* op = "take_columns";
+  require(x.shape().rank() == 2, op, "the input must be [N,C], got ", x.shape());
+  require(columns.type() == DType::i32 && columns.elements() <= x.shape()[1], op, "of ", x.shape(), " ",
+          columns.elements(), " columns cannot be taken");
+  ctx.require_device(op, {x.value(), columns});
+  Var y = ctx.new_var(op, {x.shape()[0], columns.elements()});
+  ctx.backend.take_columns(x.value(), columns, y.value());
+  ctx.record(op, {x}, y,
+             [columns](Backend& b, const Tensor& dy, GradTargets to) { b.put_columns(dy, columns, to[0]); });
+  return y;
+}
+
 }  // namespace gle

@@ -60,6 +60,12 @@ void GroupBatch::set(Context& ctx, std::span<const int32_t> labels, int64_t clas
   }
 }
 
+void GroupBatch::narrow() {
+  require(static_cast<bool>(columns_.columns), "group_batch", "only a batch of Columns::of_batch can be narrowed");
+  classes_ = columns_.columns.elements();
+  columns_.columns = Tensor();
+}
+
 void GroupBatch::choose_anchors(Context& ctx, std::span<const int32_t> labels, const GroupLossOptions& options) {
   require(options.anchors_per_class >= 0, "group_batch", "anchors per class must not be negative, got ",
           options.anchors_per_class);

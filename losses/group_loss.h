@@ -35,6 +35,9 @@ class GroupBatch {
   void set(Context& ctx, std::span<const int32_t> labels, int64_t classes, const GroupLossOptions& options,
            std::span<const int32_t> given_anchors = {});
 
+  // For logits of which only the columns that take part are there (take_columns): these are all the classes.
+  void narrow();
+
   const Tensor& labels() const { return labels_; }
   const GroupColumns& columns() const { return columns_; }
   int64_t size() const { return static_cast<int64_t>(anchors_.size()); }

@@ -47,12 +47,14 @@ class DryBackend final : public Backend {
   void scale_by(const Tensor&, const Tensor&, const GradTarget&) override {}
   void activation_forward(const Tensor&, Activation, const Tensor&) override {}
   void activation_backward(const Tensor&, Activation, const Tensor&, const GradTarget&) override {}
-  void dropout(const Tensor&, float, RandomKey, const GradTarget&) override {}
+  void dropout(const Tensor&, float, RandomKey, int64_t, const GradTarget&) override {}
   bool all_finite(const Tensor&) override { return true; }
   void column_sums(const Tensor&, const GradTarget&) override {}
   void centre_rows(const Tensor&, const GradTarget&) override {}
   void normalise_rows_forward(const Tensor&, float, const Tensor&, const Tensor&) override {}
   void normalise_rows_backward(const Tensor&, const Tensor&, float, const Tensor&, const GradTarget&) override {}
+  void take_columns(const Tensor&, const Tensor&, const Tensor&) override {}
+  void put_columns(const Tensor&, const Tensor&, const GradTarget&) override {}
   void softmax_forward(const Tensor&, const Tensor&) override {}
   void softmax_backward(const Tensor&, const Tensor&, const GradTarget&) override {}
   void log_softmax_forward(const Tensor&, const Tensor&) override {}
@@ -84,12 +86,18 @@ class DryBackend final : public Backend {
   }
   void batch_norm_statistics(const Tensor&, float, float, const Tensor&, const Tensor&, const Tensor&,
                              const Tensor&) override {}
+  void batch_norm_join_statistics(const Tensor&, int64_t, float, float, const Tensor&, const Tensor&, const Tensor&,
+                                  const Tensor&) override {}
   void batch_norm_inv_std(const Tensor&, float, const Tensor&) override {}
   void batch_norm_forward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
                           const Tensor&) override {}
   void batch_norm_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
                            Statistics, const Tensor&, const GradTarget&, const GradTarget&,
                            const GradTarget&) override {}
+  void batch_norm_backward_sums(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                                const Tensor&, const Tensor&, const GradTarget&, const GradTarget&) override {}
+  void batch_norm_backward_data(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, Activation,
+                                const Tensor&, const Tensor&, int64_t, const GradTarget&) override {}
   void batch_norm_fold(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&) override {}
   void adam_step(const AdamStep&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}

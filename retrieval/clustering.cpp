@@ -1,17 +1,16 @@
 #include "retrieval/clustering.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <utility>
 
 #include "engine/error.h"
 #include "engine/math/philox.h"
 #include "retrieval/distances.h"
 #include "retrieval/row_kernels.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -72,10 +71,10 @@ class Lloyd {
     for (int64_t count = 1; count < options_.clusters; count = centres().rows) {
       Distances distances(backend_, pool_, points_, centres(done));
       done = count;
-      distances.for_each_row([&](int64_t point, std::span<float> row) {
+      for_each_own_row(distances, [&](int64_t point, std::span<float> row) {
         float& closest = nearest_[static_cast<size_t>(point)];
         closest = std::min(closest, row[static_cast<size_t>(kernels_.smallest(row.data(), std::ssize(row)))]);
-      });
+      }).gather(nearest_);
       double sum = 0;
       for (size_t i = 0; i < nearest_.size(); ++i) {
         cumulative[i] = sum += nearest_[i];
@@ -91,15 +90,22 @@ class Lloyd {
 
   bool assign() {
     Distances distances(backend_, pool_, points_, centres());
-    std::atomic<bool> any = false;
-    distances.for_each_row([&](int64_t point, std::span<float> row) {
+    const std::vector<int32_t> before = result_.assignment;
+    const Shares shares = for_each_own_row(distances, [&](int64_t point, std::span<float> row) {
       const auto cluster = static_cast<int32_t>(kernels_.smallest(row.data(), std::ssize(row)));
       nearest_[static_cast<size_t>(point)] = row[static_cast<size_t>(cluster)];
-      if (std::exchange(result_.assignment[static_cast<size_t>(point)], cluster) != cluster) {
-        any.store(true, std::memory_order_relaxed);
-      }
+      result_.assignment[static_cast<size_t>(point)] = cluster;
     });
-    return any;
+    shares.gather(nearest_);
+    shares.gather(result_.assignment);
+    return result_.assignment != before;
+  }
+
+  // Of this rank; what the others found is to be gathered by the shares returned.
+  Shares for_each_own_row(Distances& distances, const Distances::Visit& visit) const {
+    const Shares shares(options_.comm, points_.rows, distances.rows_at_once());
+    shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_row(begin, end, visit); });
+    return shares;
   }
 
   void update_centres() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "retrieval/embeddings.h"
 
@@ -16,6 +17,8 @@ struct KMeansOptions {
   int iterations = 100;  // at most; it ends when no point moves
   int restarts = 1;      // the one with the smallest sum of squared distances wins
   uint64_t seed = 0;
+  // Ranks that share the work; all get the result. Nothing: no others.
+  Comm* comm = nullptr;
 };
 
 struct KMeansResult {

@@ -130,8 +130,10 @@ void Distances::multiply(const Tensor& block, int64_t query, int64_t first, int6
   });
 }
 
+int64_t Distances::rows_at_once() const { return std::clamp<int64_t>(kBlockFloats / gallery_.rows, 1, kMostUnderWay); }
+
 void Distances::for_each_row(int64_t begin, int64_t end, const Visit& visit) {
-  const int64_t rows = std::clamp<int64_t>(kBlockFloats / gallery_.rows, 1, kMostUnderWay);
+  const int64_t rows = rows_at_once();
   for (int64_t query = begin; query < end; query += rows) {
     const Tensor block = upload(queries_, query, std::min(query + rows, end));
     multiply(block, query, 0, gallery_.rows, [&](const Piece& whole) { visit(whole.query, whole.distances); });

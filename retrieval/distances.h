@@ -18,6 +18,8 @@ class Distances {
 
   int64_t queries() const { return queries_.rows; }
   int64_t gallery() const { return gallery_.rows; }
+  // Queries that go through one matrix product in for_each_row(); in for_each_piece() they are kMostUnderWay.
+  int64_t rows_at_once() const;
 
   // Calls visit(query, distances to the whole gallery) once for each query in [begin, end), on several threads. The
   // span is the visitor's to change, and lasts for the call.

@@ -20,19 +20,6 @@ Tensor on_device(Backend& backend, const Tensor& images) {
 
 using Ways = std::vector<ForwardOptions>;
 
-// A batch of images by one of the ways: the embeddings of all models side by side.
-struct Rows {
-  std::vector<float> values;
-  int64_t dimensions = 0;
-
-  void put(const std::vector<float>& part, int64_t rows, int64_t column) {
-    const int64_t width = static_cast<int64_t>(part.size()) / rows;
-    for (int64_t row = 0; row < rows; ++row) {
-      std::copy_n(part.data() + row * width, width, values.data() + row * dimensions + column);
-    }
-  }
-};
-
 void check_finite(const data::Dataset& data, std::span<const uint32_t> items, const Embeddings& rows) {
   for (size_t i = 0; i < items.size(); ++i) {
     const auto row = rows[static_cast<int64_t>(i)];
@@ -42,50 +29,124 @@ void check_finite(const data::Dataset& data, std::span<const uint32_t> items, co
   }
 }
 
-// Every model by as many ways as the others, which may be other ways.
+// Batches of a plan through the networks, one after the other: every model by as many ways as the others, which may be
+// other ways.
+class BatchEmbedder {
+ public:
+  BatchEmbedder(Backend& backend, std::span<const EmbeddingModel> models, std::span<const Ways> ways,
+                std::shared_ptr<const data::Dataset> data, data::EpochPlan plan, const EmbedOptions& options)
+      : backend_(backend), models_(models), ways_(ways), data_(std::move(data)), plan_(std::move(plan)) {
+    for (const EmbeddingModel& model : models_) {
+      loaders_.push_back(std::make_unique<data::Loader>(data_, data::LoaderOptions{.transform = model.transform,
+                                                                                   .decode = options.decode,
+                                                                                   .workers = options.workers,
+                                                                                   .on_bad = data::OnBad::error}));
+      loaders_.back()->start(plan_, 0);
+    }
+  }
+
+  // [way][image of the batch][embeddings of all models side by side]
+  void next(std::vector<float>& rows) {
+    const auto items = plan_.of_batch(done_++);
+    const auto count = static_cast<int64_t>(items.size());
+    const int64_t dimensions = embedding_dimensions(models_);
+    const size_t ways = ways_.front().size();
+    rows.resize(ways * static_cast<size_t>(count * dimensions));
+    const auto of_way = [&](size_t way) { return rows.data() + static_cast<int64_t>(way) * count * dimensions; };
+    int64_t column = 0;
+    for (size_t m = 0; m < models_.size(); ++m) {
+      data::Batch batch;
+      invariant(loaders_[m]->next(batch), "the loader ends before its plan");
+      Context ctx{.backend = backend_};
+      const std::vector<Var> found =
+          models_[m].network->embeddings(ctx, Var(on_device(backend_, batch.images)), ways_[m]);
+      const int64_t width = models_[m].network->embedding_channels();
+      part_.resize(static_cast<size_t>(count * width));
+      for (size_t way = 0; way < ways; ++way) {
+        backend_.download(found[way].value(), part_.data());
+        for (int64_t row = 0; row < count; ++row) {
+          std::copy_n(part_.data() + row * width, width, of_way(way) + row * dimensions + column);
+        }
+      }
+      column += width;
+    }
+    for (size_t way = 0; way < ways; ++way) {
+      check_finite(*data_, items, {of_way(way), count, dimensions});
+    }
+  }
+
+ private:
+  Backend& backend_;
+  std::span<const EmbeddingModel> models_;
+  std::span<const Ways> ways_;
+  std::shared_ptr<const data::Dataset> data_;
+  data::EpochPlan plan_;
+  std::vector<std::unique_ptr<data::Loader>> loaders_;
+  std::vector<float> part_;
+  int64_t done_ = 0;
+};
+
+data::EpochPlan every_nth(const data::EpochPlan& all, int64_t first, int64_t n) {
+  data::EpochPlan plan{{}, all.batch};
+  for (int64_t b = first; b < all.batches(); b += n) {
+    const auto items = all.of_batch(b);
+    plan.items.insert(plan.items.end(), items.begin(), items.end());
+  }
+  return plan;
+}
+
+// A batch of each rank, and whether all of them want more.
+struct Round {
+  std::vector<std::vector<std::byte>> messages;
+  std::vector<std::span<const float>> rows;
+  bool wanted = true;
+};
+
+Round exchange(Comm* comm, std::vector<float>& rows, bool wanted) {
+  Round round;
+  if (comm == nullptr || comm->size() == 1) {
+    round.rows.emplace_back(rows);
+    return round;
+  }
+  rows.push_back(wanted ? 1.0F : 0.0F);
+  round.messages = comm->gather(std::as_bytes(std::span(rows)));
+  for (const std::vector<std::byte>& message : round.messages) {
+    const std::span<const float> values(reinterpret_cast<const float*>(message.data()), message.size() / sizeof(float));
+    round.rows.push_back(values.first(values.size() - 1));
+    round.wanted = round.wanted && values.back() != 0;
+  }
+  return round;
+}
+
 bool embed_by(Backend& backend, std::span<const EmbeddingModel> models, std::span<const Ways> ways,
               std::shared_ptr<const data::Dataset> data, std::span<const uint32_t> items, const EmbedOptions& options,
               const TakeBatches& take, int64_t first_batch) {
   require(!models.empty() && options.batch >= 1, "embed", "needs a network and a batch of at least 1, got ",
           models.size(), " and ", options.batch);
-  const data::EpochPlan plan = data::plan_in_order(items, options.batch);
-  std::vector<std::unique_ptr<data::Loader>> loaders;
-  for (const EmbeddingModel& model : models) {
-    loaders.push_back(std::make_unique<data::Loader>(data, data::LoaderOptions{.transform = model.transform,
-                                                                               .decode = options.decode,
-                                                                               .workers = options.workers,
-                                                                               .on_bad = data::OnBad::error}));
-    loaders.back()->start(plan, 0, first_batch);
-  }
-
+  const int64_t rank = options.comm != nullptr ? options.comm->rank() : 0;
+  const int64_t ranks = options.comm != nullptr ? options.comm->size() : 1;
   const int64_t dimensions = embedding_dimensions(models);
-  std::vector<Rows> rows(ways.front().size(), Rows{{}, dimensions});
-  std::vector<EmbeddedBatch> done(rows.size());
-  std::vector<float> part;
-  for (int64_t batch_index = first_batch; batch_index < plan.batches(); ++batch_index) {
-    const auto of_batch = plan.of_batch(batch_index);
-    const auto count = static_cast<int64_t>(of_batch.size());
-    for (Rows& of_way : rows) {
-      of_way.values.resize(of_batch.size() * static_cast<size_t>(dimensions));
+  const data::EpochPlan all = data::plan_in_order(items, options.batch);
+  BatchEmbedder own(backend, models, ways, std::move(data), every_nth(all, first_batch + rank, ranks), options);
+  std::vector<EmbeddedBatch> batches(ways.front().size());
+  std::vector<float> rows;
+  bool wanted = true;
+  for (int64_t round = first_batch; round < all.batches(); round += ranks) {
+    rows.clear();
+    if (round + rank < all.batches()) {
+      own.next(rows);
     }
-    int64_t column = 0;
-    for (size_t m = 0; m < models.size(); ++m) {
-      data::Batch batch;
-      invariant(loaders[m]->next(batch), "the loader ends before its plan");
-      Context ctx{.backend = backend};
-      const std::vector<Var> found = models[m].network->embeddings(ctx, Var(on_device(backend, batch.images)), ways[m]);
-      for (size_t way = 0; way < found.size(); ++way) {
-        part.resize(static_cast<size_t>(found[way].value().elements()));
-        backend.download(found[way].value(), part.data());
-        rows[way].put(part, count, column);
+    const Round done = exchange(options.comm, rows, wanted);
+    for (int64_t of = 0; of < ranks && round + of < all.batches(); ++of) {
+      const std::span<const float> part = done.rows[static_cast<size_t>(of)];
+      const int64_t of_way = std::ssize(part) / std::ssize(batches);
+      for (size_t way = 0; way < batches.size(); ++way) {
+        batches[way] = {(round + of) * options.batch,
+                        {part.data() + static_cast<int64_t>(way) * of_way, of_way / dimensions, dimensions}};
       }
-      column += models[m].network->embedding_channels();
+      wanted = take(batches) && wanted;
     }
-    for (size_t way = 0; way < rows.size(); ++way) {
-      done[way] = {batch_index * options.batch, {rows[way].values.data(), count, dimensions}};
-      check_finite(*data, of_batch, done[way].rows);
-    }
-    if (!take(done)) {
+    if (!done.wanted || (ranks == 1 && !wanted)) {
       return false;
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "engine/comm/comm.h"
 #include "models/network.h"
 #include "retrieval/embeddings.h"
 
@@ -22,6 +23,8 @@ struct EmbedOptions {
   data::DecodeOptions decode = {};
   int batch = 64;
   int workers = 2;
+  // Ranks that share the work, batch by batch in turn; every one of them gets every batch. Nothing: no others.
+  Comm* comm = nullptr;
 };
 
 // Rows [first, first + rows.rows) of the items asked for; both lists last for the call.
@@ -31,8 +34,9 @@ struct EmbeddedBatch {
 };
 
 // Embeds items of a data set in their order, one batch after the other from `first_batch` on, so that memory does not
-// grow with their number. `take` gets every batch; false from it ends the work, and embed() then returns false. Throws
-// ErrorCode::data for an image that cannot be read, ErrorCode::not_finite for an embedding that is not.
+// grow with their number. `take` gets every batch; false from it, on one of the ranks, ends the work soon, and embed()
+// then returns false. Throws ErrorCode::data for an image that cannot be read, ErrorCode::not_finite for an embedding
+// that is not.
 using TakeBatch = std::function<bool(const EmbeddedBatch&)>;
 bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
            std::span<const uint32_t> items, const EmbedOptions& options, const TakeBatch& take,

@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "retrieval/distances.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -37,7 +38,8 @@ double nmi_of(Backend& backend, ThreadPool& pool, const Embeddings& gallery, con
               {.clusters = static_cast<int64_t>(std::set<int32_t>(labels.begin(), labels.end()).size()),
                .iterations = options.clustering_iterations,
                .restarts = options.clustering_restarts,
-               .seed = options.seed});
+               .seed = options.seed,
+               .comm = options.comm});
   return normalised_mutual_information(labels, clusters.assignment);
 }
 
@@ -73,14 +75,16 @@ Evaluation evaluate(Backend& backend, ThreadPool& pool, Embeddings queries, Embe
   check(options, gallery, identities);
   const Matches matches(identities);
   Evaluation result;
-  result.queries.resize(static_cast<size_t>(queries.rows));
-  const Distances::Visit visit = [&](int64_t query, std::span<float> row) {
-    result.queries[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
-  };
   if (options.rerank) {
-    Rerank(backend, pool, identities.same_set ? Embeddings{} : queries, gallery, *options.rerank).for_each_row(visit);
+    result.queries.resize(static_cast<size_t>(queries.rows));
+    Rerank rerank(backend, pool, identities.same_set ? Embeddings{} : queries, gallery, *options.rerank, options.comm);
+    rerank.for_each_row([&](int64_t query, std::span<float> row) {
+      result.queries[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
+    });
+    rerank.shares().gather(result.queries);
   } else {
-    Distances(backend, pool, queries, gallery).for_each_row(visit);
+    Distances distances(backend, pool, queries, gallery);
+    result.queries = rank_all(distances, matches, options.comm);
   }
   result.metrics = summarise(result.queries, options.ks);
   if (options.clustering_restarts > 0) {

@@ -6,6 +6,7 @@
 
 #include "data/dataset.h"
 #include "engine/backend.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "retrieval/clustering.h"
 #include "retrieval/embeddings.h"
@@ -21,6 +22,8 @@ struct EvaluateOptions {
   int clustering_restarts = 0;
   int clustering_iterations = 100;
   uint64_t seed = 0;
+  // Ranks that share the work; all get the result. Nothing: no others.
+  Comm* comm = nullptr;
 };
 
 struct Evaluation {

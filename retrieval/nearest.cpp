@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "retrieval/row_kernels.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -60,7 +61,7 @@ int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip
   return std::ssize(found);
 }
 
-Neighbours nearest(Distances& distances, int64_t k, Self self) {
+Neighbours nearest(Distances& distances, int64_t k, Self self, Comm* comm) {
   const int64_t others = distances.gallery() - (self == Self::excluded ? 1 : 0);
   require(k >= 1 && k <= others, "nearest", k, " neighbours asked of a gallery of ", others);
   Neighbours result;
@@ -68,7 +69,7 @@ Neighbours nearest(Distances& distances, int64_t k, Self self) {
   result.indices.resize(static_cast<size_t>(distances.queries() * k));
   result.distances.resize(result.indices.size());
   std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(distances.queries(), Distances::kMostUnderWay)));
-  distances.for_each_piece(0, distances.queries(), [&](const Distances::Piece& piece) {
+  const Distances::VisitPiece visit = [&](const Distances::Piece& piece) {
     NearestOfRow& row = under_way[static_cast<size_t>(piece.place)];
     if (piece.first == 0) {
       row.begin(k, self == Self::excluded ? piece.query : kNobody);
@@ -81,7 +82,11 @@ Neighbours nearest(Distances& distances, int64_t k, Self self) {
         result.distances[at++] = neighbour.distance;
       }
     }
-  });
+  };
+  const Shares shares(comm, distances.queries(), Distances::kMostUnderWay);
+  shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_piece(begin, end, visit); });
+  shares.gather(result.indices);
+  shares.gather(result.distances);
   return result;
 }
 

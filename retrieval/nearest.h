@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/comm/comm.h"
 #include "retrieval/distances.h"
 
 namespace gle {
@@ -49,8 +50,8 @@ struct Neighbours {
 
 enum class Self { included, excluded };
 
-// With Self::excluded, queries and gallery are the same set and nobody is a neighbour of himself. Throws
-// ErrorCode::usage if the gallery has fewer than k others.
-Neighbours nearest(Distances& distances, int64_t k, Self self);
+// With Self::excluded, queries and gallery are the same set and nobody is a neighbour of himself. The ranks of `comm`
+// share the queries, and all get the result. Throws ErrorCode::usage if the gallery has fewer than k others.
+Neighbours nearest(Distances& distances, int64_t k, Self self, Comm* comm = nullptr);
 
 }  // namespace gle

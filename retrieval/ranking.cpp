@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/math/philox.h"
 #include "retrieval/row_kernels.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -142,6 +143,17 @@ QueryMetrics query_metrics(std::span<const int64_t> ranks) {
   result.r_precision /= count;
   result.map_at_r /= count;
   result.inverse_penalty = count / static_cast<double>(ranks.back() + 1);
+  return result;
+}
+
+std::vector<QueryMetrics> rank_all(Distances& distances, const Matches& matches, Comm* comm) {
+  std::vector<QueryMetrics> result(static_cast<size_t>(distances.queries()));
+  const Distances::Visit visit = [&](int64_t query, std::span<float> row) {
+    result[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
+  };
+  const Shares shares(comm, distances.queries(), distances.rows_at_once());
+  shares.for_each_own([&](int64_t begin, int64_t end) { distances.for_each_row(begin, end, visit); });
+  shares.gather(result);
   return result;
 }
 

@@ -5,6 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/comm/comm.h"
+#include "retrieval/distances.h"
+
 namespace gle {
 
 // Who is who, for one evaluation. Cameras are empty, or one for every row; a query then ignores gallery images of its
@@ -65,6 +68,9 @@ struct QueryMetrics {
 };
 
 QueryMetrics query_metrics(std::span<const int64_t> match_ranks);
+
+// Of every query by its plain distances; the ranks of `comm` share the queries, and all get the result.
+std::vector<QueryMetrics> rank_all(Distances& distances, const Matches& matches, Comm* comm);
 
 RankingMetrics summarise(std::span<const QueryMetrics> queries, std::span<const int64_t> ks);
 

@@ -54,15 +54,18 @@ Embeddings doubled_if_asked(Embeddings queries, const Embeddings& gallery, const
 
 }  // namespace
 
-Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options)
+Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options,
+               Comm* comm)
     : pool_(pool),
       options_(options),
       all_values_(stack(doubled_if_asked(queries, gallery, options), gallery)),
       all_{all_values_.data(), static_cast<int64_t>(all_values_.size()) / std::max<int64_t>(1, gallery.dimensions),
            gallery.dimensions},
       distances_(backend, pool, all_, all_),
+      shares_(comm, all_.rows, Distances::kMostUnderWay),
       query_count_(queries.rows > 0 ? queries.rows : gallery.rows),
       gallery_count_(gallery.rows),
+      query_shares_(comm, query_count_, keeps_distances() ? Distances::kMostUnderWay : distances_.rows_at_once()),
       first_of_gallery_(all_.rows - gallery.rows),
       reach_(std::max(options.k1 + 1, options.k2)) {
   require(options.k1 >= 1 && options.k2 >= 1, "rerank", "k1 and k2 must be at least 1, got ", options.k1, " and ",
@@ -80,14 +83,16 @@ Rerank::Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embedding
   invert();
 }
 
+bool Rerank::keeps_distances() const { return query_count_ * gallery_count_ <= kMostKept; }
+
 void Rerank::find_neighbours() {
   neighbours_.resize(static_cast<size_t>(all_.rows * reach_));
   largest_.resize(static_cast<size_t>(all_.rows));
-  if (query_count_ * gallery_count_ <= kMostKept) {
-    kept_.resize(static_cast<size_t>(query_count_ * gallery_count_));
+  if (keeps_distances()) {
+    kept_.resize(query_shares_.own().size() * static_cast<size_t>(gallery_count_));
   }
   std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(all_.rows, Distances::kMostUnderWay)));
-  distances_.for_each_piece(0, all_.rows, [&](const Distances::Piece& piece) {
+  const Distances::VisitPiece visit = [&](const Distances::Piece& piece) {
     NearestOfRow& row = under_way[static_cast<size_t>(piece.place)];
     float& largest = largest_[static_cast<size_t>(piece.query)];
     if (piece.first == 0) {
@@ -98,12 +103,16 @@ void Rerank::find_neighbours() {
     if (!kept_.empty() && piece.query < query_count_) {
       const int64_t skipped = std::clamp<int64_t>(first_of_gallery_ - piece.first, 0, std::ssize(piece.distances));
       std::copy(piece.distances.begin() + skipped, piece.distances.end(),
-                kept_.begin() + piece.query * gallery_count_ + std::max<int64_t>(0, piece.first - first_of_gallery_));
+                kept_.begin() + query_shares_.place(piece.query) * gallery_count_ +
+                    std::max<int64_t>(0, piece.first - first_of_gallery_));
     }
     if (piece.last) {
       std::ranges::transform(row.finish(), neighbours_.begin() + piece.query * reach_, &Neighbour::index);
     }
-  });
+  };
+  shares_.for_each_own([&](int64_t begin, int64_t end) { distances_.for_each_piece(begin, end, visit); });
+  shares_.gather(neighbours_);
+  shares_.gather(largest_);
 }
 
 // What turns a distance from image i into one relative to its largest. Images that all coincide are at distance 0 of
@@ -162,13 +171,20 @@ Rerank::Sparse Rerank::encode(int64_t i) const {
 
 void Rerank::encode_all() {
   codes_.resize(static_cast<size_t>(all_.rows));
-  pool_.parallel_for(all_.rows, [&](int64_t image, int) { codes_[static_cast<size_t>(image)] = encode(image); });
+  const std::vector<int64_t> own = shares_.own();
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
+    const int64_t image = own[static_cast<size_t>(piece)];
+    codes_[static_cast<size_t>(image)] = encode(image);
+  });
+  shares_.gather(codes_);
 }
 
 void Rerank::expand_queries() {
   std::vector<Sparse> expanded(codes_.size());
   std::vector<std::vector<float>> sums(static_cast<size_t>(pool_.size()), std::vector<float>(codes_.size(), 0.0F));
-  pool_.parallel_for(all_.rows, [&](int64_t image, int thread) {
+  const std::vector<int64_t> own = shares_.own();
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int thread) {
+    const int64_t image = own[static_cast<size_t>(piece)];
     std::vector<float>& sum = sums[static_cast<size_t>(thread)];
     std::vector<int32_t> touched;
     for (int64_t j = 0; j < options_.k2; ++j) {
@@ -188,6 +204,7 @@ void Rerank::expand_queries() {
       sum[static_cast<size_t>(other)] = 0;
     }
   });
+  shares_.gather(expanded);
   codes_ = std::move(expanded);
 }
 
@@ -226,19 +243,22 @@ void Rerank::finish(int64_t query, std::span<float> to) const {
   }
 }
 
-void Rerank::for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit) {
-  if (kept_.empty()) {
-    distances_.for_each_row(begin, end, [&](int64_t query, std::span<float> row) {
+void Rerank::for_each_row(const Distances::Visit& visit) {
+  if (!keeps_distances()) {
+    const Distances::Visit finish_and_visit = [&](int64_t query, std::span<float> row) {
       const auto to = row.subspan(static_cast<size_t>(first_of_gallery_));
       finish(query, to);
       visit(query, to);
-    });
+    };
+    query_shares_.for_each_own(
+        [&](int64_t begin, int64_t end) { distances_.for_each_row(begin, end, finish_and_visit); });
     return;
   }
-  pool_.parallel_for(end - begin, [&](int64_t piece, int) {
-    const int64_t query = begin + piece;
+  const std::vector<int64_t> own = query_shares_.own();
+  pool_.parallel_for(std::ssize(own), [&](int64_t piece, int) {
+    const int64_t query = own[static_cast<size_t>(piece)];
     thread_local std::vector<float> row;
-    const auto from = kept_.begin() + query * gallery_count_;
+    const auto from = kept_.begin() + query_shares_.place(query) * gallery_count_;
     row.assign(from, from + gallery_count_);
     finish(query, row);
     visit(query, row);

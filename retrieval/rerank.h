@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "retrieval/distances.h"
 #include "retrieval/embeddings.h"
+#include "retrieval/shares.h"
 
 namespace gle {
 
@@ -25,14 +27,16 @@ struct RerankOptions {
 // and gallery together, ties by index, queries first.
 class Rerank {
  public:
-  // `queries` without rows: the gallery's images query each other.
-  Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options);
+  // `queries` without rows: the gallery's images query each other. The ranks of `comm` share the work.
+  Rerank(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery, const RerankOptions& options,
+         Comm* comm = nullptr);
 
   int64_t queries() const { return query_count_; }
   int64_t gallery() const { return gallery_count_; }
-  // visit(query, final distances to the whole gallery), on several threads, for each query in [begin, end).
-  void for_each_row(int64_t begin, int64_t end, const Distances::Visit& visit);
-  void for_each_row(const Distances::Visit& visit) { for_each_row(0, query_count_, visit); }
+  // How the queries are divided over ranks.
+  const Shares& shares() const { return query_shares_; }
+  // visit(query, final distances to the whole gallery), on several threads, for each query of this rank.
+  void for_each_row(const Distances::Visit& visit);
 
  private:
   // A row of V: which images, in ascending order, with what weight.
@@ -46,6 +50,7 @@ class Rerank {
   void reciprocal(int64_t i, int64_t k, std::vector<int32_t>& found) const;
   bool among_first(int64_t of, int64_t k, int32_t image) const;
   float relative(int64_t i) const;
+  bool keeps_distances() const;
   Sparse encode(int64_t i) const;
   void find_neighbours();
   void encode_all();
@@ -59,8 +64,10 @@ class Rerank {
   std::vector<float> all_values_;
   Embeddings all_;
   Distances distances_;
+  Shares shares_;  // of all images
   int64_t query_count_;
   int64_t gallery_count_;
+  Shares query_shares_;
   int64_t first_of_gallery_;
   int64_t reach_;                    // neighbours kept of each image, itself included
   std::vector<int32_t> neighbours_;  // [images, reach]
@@ -68,7 +75,7 @@ class Rerank {
   std::vector<Sparse> codes_;
   std::vector<int64_t> column_starts_;  // the gallery's codes by column
   std::vector<Entry> columns_;
-  std::vector<float> kept_;  // [queries, gallery], or empty if that is too large: then they are computed again
+  std::vector<float> kept_;  // [own queries, gallery], or empty if that is too large: then they are computed again
 };
 
 }  // namespace gle

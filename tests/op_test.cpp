@@ -249,8 +249,8 @@ int check_op(const OpCase& c) {
 const std::vector<Op>& all_ops() {
   static const std::vector<Op> all = [] {
     std::vector<Op> ops;
-    for (const auto add : {add_elementwise_ops, add_rows_ops, add_linear_ops, add_conv2d_ops, add_batch_norm_ops,
-                           add_pool2d_ops, add_loss_ops, add_group_loss_ops, add_pair_loss_ops}) {
+    for (const auto add : {add_elementwise_ops, add_rows_ops, add_gather_ops, add_linear_ops, add_conv2d_ops,
+                           add_batch_norm_ops, add_pool2d_ops, add_loss_ops, add_group_loss_ops, add_pair_loss_ops}) {
       add(ops);
     }
     return ops;

@@ -51,6 +51,7 @@ int check_op(const OpCase& c);
 const std::vector<Op>& all_ops();
 void add_elementwise_ops(std::vector<Op>& to);
 void add_rows_ops(std::vector<Op>& to);
+void add_gather_ops(std::vector<Op>& to);
 void add_linear_ops(std::vector<Op>& to);
 void add_conv2d_ops(std::vector<Op>& to);
 void add_batch_norm_ops(std::vector<Op>& to);

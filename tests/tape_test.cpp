@@ -296,5 +296,32 @@ TEST_F(TapeTest, IsReadyAgainAfterEveryPass) {
   }
 }
 
+TEST_F(TapeTest, TellsWhenAParameterHasAllOfItsGradient) {
+  ParameterSet set;
+  Parameter& first = set.add("first", {1, 3});
+  Parameter& second = set.add("second", {1, 3});
+  Parameter& frozen = set.add("frozen", {1, 3});
+  frozen.trainable = false;
+  set.allocate(*backend_);
+  std::vector<std::pair<std::string, Floats>> told;
+  tape_.set_on_gradient([&](Parameter& p) { told.emplace_back(p.name, read(*backend_, p.grad)); });
+  // `first` is used at both ends, so it is the last to be complete.
+  const Var below = scale(ctx_, tape_.parameter(first), 2);
+  const Var middle = add(ctx_, add(ctx_, below, tape_.parameter(second)), tape_.parameter(frozen));
+  const Var above = add(ctx_, scale(ctx_, tape_.parameter(first), 5), middle);
+  EXPECT_EQ(first.pending, 2);
+  tape_.backward(above, ones({1, 3}));
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[0], std::pair(std::string("second"), Floats{1, 1, 1}));
+  EXPECT_EQ(told[1], std::pair(std::string("first"), Floats{7, 7, 7}));
+  EXPECT_EQ(first.pending, 0);
+
+  tape_.clear();
+  tape_.parameter(second);
+  EXPECT_EQ(second.pending, 1);
+  tape_.clear();
+  EXPECT_EQ(second.pending, 0);
+}
+
 }  // namespace
 }  // namespace gle

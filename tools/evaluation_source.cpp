@@ -23,11 +23,11 @@ void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
 
 class OfModels : public EvaluationSource {
  public:
-  OfModels(Backend& backend, const std::vector<std::string>& models, const std::string& path, const ModelOptions& model,
-           const DatasetArguments& arguments, const Verbosity& verbosity)
+  OfModels(Backend& backend, Comm& comm, const std::vector<std::string>& models, const std::string& path,
+           const ModelOptions& model, const DatasetArguments& arguments, const Verbosity& verbosity)
       : backend_(backend),
         data_(open_dataset(path, arguments, verbosity)),
-        options_(arguments.embed_options()),
+        options_(arguments.embed_options(comm)),
         verbosity_(verbosity) {
     const std::vector<uint32_t> queries = data_->query_items();
     const std::vector<uint32_t> gallery = data_->gallery_items();
@@ -217,10 +217,10 @@ Embeddings EvaluationSet::queries() const {
 
 Embeddings EvaluationSet::gallery() const { return view_of(gallery_values, dimensions); }
 
-std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, const std::vector<std::string>& models,
+std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, Comm& comm, const std::vector<std::string>& models,
                                                    const std::string& data, const ModelOptions& model,
                                                    const DatasetArguments& arguments, const Verbosity& verbosity) {
-  return std::make_unique<OfModels>(backend, models, data, model, arguments, verbosity);
+  return std::make_unique<OfModels>(backend, comm, models, data, model, arguments, verbosity);
 }
 
 std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {

@@ -43,7 +43,7 @@ class EvaluationSource {
   virtual const EvaluationSet& embed(std::span<const Strategy> used, const StrategyValues& values) = 0;
 };
 
-std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, const std::vector<std::string>& models,
+std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, Comm& comm, const std::vector<std::string>& models,
                                                    const std::string& data, const ModelOptions& model,
                                                    const DatasetArguments& arguments, const Verbosity& verbosity);
 // A folder of gle-embed's.

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,12 +84,35 @@ std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& m
   return job.dump();
 }
 
-int run(const Arguments& arguments) {
+void say(const Verbosity& verbosity, const std::string& what) {
+  if (!verbosity.quiet) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+  }
+}
+
+// How far the folder is that the first rank writes.
+struct Begun {
+  bool complete = false;
+  int64_t rows = 0;
+};
+
+Begun begun_by(Comm& comm, const std::optional<EmbeddingWriter>& writer) {
+  double numbers[2] = {};
+  if (writer) {
+    numbers[0] = writer->complete() ? 1 : 0;
+    numbers[1] = static_cast<double>(writer->rows());
+  }
+  comm.all_reduce(numbers);
+  return {numbers[0] != 0, static_cast<int64_t>(numbers[1])};
+}
+
+int run(Comm& comm, const Arguments& arguments) {
   if (arguments.inputs.size() < 2) {
     fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
   }
-  const auto backend = make_backend(arguments.device);
-  const auto data = open_dataset(arguments.inputs.back(), arguments.data, arguments.verbosity);
+  const Verbosity verbosity = of_rank(comm, arguments.verbosity);
+  const auto backend = make_backend(for_rank(arguments.device, comm));
+  const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
   const std::vector<uint32_t> items = chosen_items(*data, arguments.split);
   if (items.empty()) {
     fail(ErrorCode::data, arguments.inputs.back(), ": has no image in --split ", arguments.split);
@@ -96,45 +120,57 @@ int run(const Arguments& arguments) {
   const std::vector<OpenedModel> models =
       open_models(*backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.model);
   const std::vector<EmbeddingModel> embedders = embedding_models(models, arguments.forward);
-  EmbeddingWriter writer(arguments.out, job_of(arguments, models, *data), descriptions(*data, items),
-                         embedding_dimensions(embedders), arguments.overwrite);
-  if (writer.complete()) {
-    if (!arguments.verbosity.quiet) {
-      std::fprintf(stderr, "%s: complete already\n", arguments.out.c_str());
-    }
+  std::optional<EmbeddingWriter> writer;
+  if (comm.rank() == 0) {
+    writer.emplace(arguments.out, job_of(arguments, models, *data), descriptions(*data, items),
+                   embedding_dimensions(embedders), arguments.overwrite);
+  }
+  const Begun begun = begun_by(comm, writer);
+  if (begun.complete) {
+    say(verbosity, arguments.out + ": complete already");
     return 0;
   }
   const int64_t batch = arguments.data.batch;
-  const int64_t first_batch = writer.rows() / batch;
-  writer.cut_to(first_batch * batch);
-  if (writer.rows() > 0 && !arguments.verbosity.quiet) {
-    std::fprintf(stderr, "%s: continues at image %lld of %zu\n", arguments.out.c_str(),
-                 static_cast<long long>(writer.rows()), items.size());
+  const int64_t first_batch = begun.rows / batch;
+  int64_t done = first_batch * batch;
+  if (writer) {
+    writer->cut_to(done);
+  }
+  if (done > 0) {
+    say(verbosity,
+        arguments.out + ": continues at image " + std::to_string(done) + " of " + std::to_string(items.size()));
   }
 
   watch_stop_signals();
-  Progress progress("embedding", std::ssize(items), arguments.verbosity, "img", writer.rows());
+  Progress progress("embedding", std::ssize(items), verbosity, "img", done);
   using Clock = std::chrono::steady_clock;
   auto saved = Clock::now();
-  const auto take = [&](const EmbeddedBatch& done) {
-    writer.append(done.rows);
-    progress.update(writer.rows());
-    if (Clock::now() - saved > std::chrono::seconds(5)) {
-      writer.save();
-      saved = Clock::now();
+  const auto take = [&](const EmbeddedBatch& embedded) {
+    done += embedded.rows.rows;
+    progress.update(done);
+    if (writer) {
+      writer->append(embedded.rows);
+      if (Clock::now() - saved > std::chrono::seconds(5)) {
+        writer->save();
+        saved = Clock::now();
+      }
     }
     return !stop_signalled();
   };
-  const bool all = embed(*backend, embedders, data, items, arguments.data.embed_options(), take, first_batch);
+  embed(*backend, embedders, data, items, arguments.data.embed_options(comm), take, first_batch);
   progress.finish();
-  if (!all && writer.rows() < std::ssize(items)) {
-    writer.save();
-    std::fprintf(stderr, "gle-embed: stopped after %lld of %zu images; start it again to continue\n",
-                 static_cast<long long>(writer.rows()), items.size());
+  if (done < std::ssize(items)) {
+    if (writer) {
+      writer->save();
+      std::fprintf(stderr, "gle-embed: stopped after %lld of %zu images; start it again to continue\n",
+                   static_cast<long long>(done), items.size());
+    }
     return kStoppedBySignal;
   }
-  writer.finish();
-  if (!arguments.verbosity.quiet) {
+  if (writer) {
+    writer->finish();
+  }
+  if (!verbosity.quiet) {
     std::printf("%s: %zu embeddings of %lld numbers\n", arguments.out.c_str(), items.size(),
                 static_cast<long long>(embedding_dimensions(embedders)));
   }
@@ -146,7 +182,7 @@ int main(int argc, char** argv) {
   Program program("gle-embed",
                   "Embeddings of images: a folder with embeddings.npy, labels.npy, ids.csv and meta.json. Several "
                   "models make an ensemble: their embeddings stand side by side. What was interrupted continues when "
-                  "started again.",
+                  "started again. Started by mpirun, ranks share the work.",
                   "gle-embed runs/demo data/omniglot.tar.gz --out embedded");
   CLI::App& app = program.options();
   app.add_option(
@@ -174,14 +210,14 @@ int main(int argc, char** argv) {
   add_model_options(app, arguments.model);
   add_device_options(app, arguments.device);
   add_verbosity_options(app, arguments.verbosity);
-  return program.run(argc, argv, [&] {
+  return program.run_ranks(argc, argv, [&](Comm& comm) {
     if (max_share->count() > 0) {
       arguments.forward.max_share = arguments.max_share;
     }
     if (beta->count() > 0) {
       arguments.forward.beta = arguments.beta;
     }
-    return run(arguments);
+    return run(comm, arguments);
   });
 }
 

@@ -145,7 +145,7 @@ nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSourc
   return json;
 }
 
-std::unique_ptr<EvaluationSource> source_for(Backend& backend, const Arguments& arguments) {
+std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const Arguments& arguments) {
   const bool arrays = !arguments.arrays.embeddings.empty();
   require(arrays == arguments.inputs.empty(), "gle-eval",
           "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
@@ -155,8 +155,8 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, const Arguments& 
   if (arguments.inputs.size() == 1) {
     return source_of_folder(arguments.inputs[0]);
   }
-  return source_of_models(backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.inputs.back(),
-                          arguments.model, arguments.data, arguments.verbosity);
+  return source_of_models(backend, comm, {arguments.inputs.begin(), arguments.inputs.end() - 1},
+                          arguments.inputs.back(), arguments.model, arguments.data, of_rank(comm, arguments.verbosity));
 }
 
 // The published values, except where the command line says otherwise.
@@ -174,18 +174,19 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, const
   return values;
 }
 
-int run(const Arguments& arguments, const CLI::App& app) {
+int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const std::vector<Strategy> strategies = parse_strategies(arguments.strategies);
-  const auto backend = make_backend(arguments.device);
-  ThreadPool pool(arguments.device.threads);
-  const auto source = source_for(*backend, arguments);
+  const auto backend = make_backend(for_rank(arguments.device, comm));
+  ThreadPool pool(for_rank(arguments.device, comm).threads);
+  const auto source = source_for(*backend, comm, arguments);
   const Identities& id = source->identities();
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
   const StrategyValues values = values_for(arguments, app, source->dataset(), id.same_set);
   EvaluateOptions options{
       .ks = arguments.ks.empty() ? usual_ks(source->dataset(), gallery - (id.same_set ? 1 : 0)) : arguments.ks,
       .clustering_restarts = arguments.no_nmi || is_reid(source->dataset()) ? 0 : arguments.restarts,
-      .seed = arguments.seed};
+      .seed = arguments.seed,
+      .comm = &comm};
 
   // Rows that share their embeddings one after the other: each is embedded once.
   std::vector<AblationRow> rows = ablation(strategies);
@@ -227,11 +228,14 @@ int run(const Arguments& arguments, const CLI::App& app) {
     if (result.evaluation.metrics.without_match == result.evaluation.metrics.queries) {
       fail(ErrorCode::data, "no query has a match in the gallery");
     }
-    if (arguments.rounds > 0) {
+    if (arguments.rounds > 0 && comm.rank() == 0) {
       result.intervals = intervals_of(result.evaluation, arguments);
     }
   }
 
+  if (comm.rank() != 0) {
+    return 0;
+  }
   const std::string text = json_of(results, *source, gallery, values).dump(2) + "\n";
   if (arguments.json == "-") {
     std::fputs(text.c_str(), stdout);
@@ -278,7 +282,8 @@ int main(int argc, char** argv) {
   Program program("gle-eval",
                   "Recall@K (= CMC), NMI, MAP@R, R-precision, mAP and mINP of models on a data set, of a folder of "
                   "gle-embed's, or of embeddings from any framework. A query never finds itself, nor images of its own "
-                  "label and camera; labels of -1 are junk; equal distances rank by index.",
+                  "label and camera; labels of -1 are junk; equal distances rank by index. Started by mpirun, ranks "
+                  "share the work.",
                   "gle-eval runs/demo data/omniglot.tar.gz --strategies all");
   CLI::App& app = program.options();
   app.add_option("MODEL... DATA", arguments.inputs,
@@ -311,7 +316,7 @@ int main(int argc, char** argv) {
   add_model_options(app, arguments.model);
   add_device_options(app, arguments.device);
   add_verbosity_options(app, arguments.verbosity);
-  return program.run(argc, argv, [&] { return run(arguments, app); });
+  return program.run_ranks(argc, argv, [&](Comm& comm) { return run(comm, arguments, app); });
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "tools/training_screen.h"
 #include "training/dry_run.h"
 #include "training/epochs.h"
+#include "training/rank_texts.h"
 #include "training/recipe.h"
 #include "training/trainer.h"
 
@@ -151,73 +152,121 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, c
   }
 }
 
-int train(const Arguments& a) {
-  const bool automatic = a.resume == "auto";
-  fs::path path = a.out;
-  if (automatic && path.empty()) {
-    fail(ErrorCode::usage, "--resume auto: which run? say --out DIR");
-  }
-  const auto warn = [](const std::string& text) { std::fprintf(stderr, "gle-train: warning: %s\n", text.c_str()); };
+void warn(const std::string& text) { std::fprintf(stderr, "gle-train: warning: %s\n", text.c_str()); }
+
+// What a run begins with. The first rank finds it out and tells the others.
+struct Beginning {
+  fs::path path;
+  std::unique_ptr<RunFolder> folder;  // of the first rank
   std::unique_ptr<Checkpoint> before;
-  if (!a.resume.empty() && !automatic) {
-    before = std::make_unique<Checkpoint>(a.resume);
-    path = path.empty() ? fs::absolute(a.resume).parent_path().parent_path() : path;
+  TrainingConfig config;
+};
+
+Beginning begin(const Arguments& a, Comm& comm) {
+  Beginning begin;
+  begin.path = a.out;
+  if (comm.rank() == 0) {
+    const bool automatic = a.resume == "auto";
+    if (automatic && begin.path.empty()) {
+      fail(ErrorCode::usage, "--resume auto: which run? say --out DIR");
+    }
+    if (!a.resume.empty() && !automatic) {
+      begin.before = std::make_unique<Checkpoint>(a.resume);
+      begin.path = begin.path.empty() ? fs::absolute(a.resume).parent_path().parent_path() : begin.path;
+    }
+    if (!a.resume.empty()) {
+      begin.folder = std::make_unique<RunFolder>(begin.path, RunFolder::Begin::resume);
+      begin.before = begin.before ? std::move(begin.before) : begin.folder->newest(warn);
+    }
+    begin.config = resolve(a, begin.before.get());
+    check(begin.config);
   }
-  std::optional<RunFolder> folder;
-  if (!a.resume.empty()) {
-    folder.emplace(path, RunFolder::Begin::resume);
-    before = before ? std::move(before) : folder->newest(warn);
+  if (comm.size() > 1) {
+    std::string text = toml_of(begin.config, Comments::none);
+    comm.broadcast(text, 0);
+    begin.before = checkpoint_for_all(comm, std::move(begin.before));
+    if (comm.rank() != 0) {
+      read_config(begin.config, text, "the config of the first rank");
+    }
   }
-  const TrainingConfig config = resolve(a, before.get());
-  check(config);
+  return begin;
+}
+
+int train(const Arguments& a, Comm& comm) {
+  Beginning begin = tools::begin(a, comm);
+  const TrainingConfig& config = begin.config;
+  comm.watch({.timeout = config.distributed.timeout, .stopping = stop_signalled, .report = [](const std::string& what) {
+                std::fprintf(stderr, "gle-train: %s; --resume auto goes on from the last checkpoint\n", what.c_str());
+              }});
   const auto data = training_data(config);
-  const auto real_backend = make_backend(a.device);
+  const DeviceOptions device = for_rank(a.device, comm);
+  const auto real_backend = make_backend(device);
   std::optional<TimedBackend> timed;
   if (a.profile) {
     timed.emplace(*real_backend);
   }
   Backend& backend = timed ? *timed : *real_backend;
-  if (!folder) {
-    path = path.empty() ? next_run_folder("runs", data->name) : path;
-    folder.emplace(path, a.force ? RunFolder::Begin::replace : RunFolder::Begin::fresh);
+  const std::unique_ptr<Comm> nccl = device_ranks(comm, *real_backend);
+  std::unique_ptr<RunFolder>& folder = begin.folder;
+  if (comm.rank() == 0) {
+    if (!folder) {
+      folder = std::make_unique<RunFolder>(begin.path.empty() ? next_run_folder("runs", data->name) : begin.path,
+                                           a.force ? RunFolder::Begin::replace : RunFolder::Begin::fresh);
+    }
+    for (const std::string& text : data->warnings) {
+      warn(text);
+    }
+    folder->write_text("config.toml", toml_of(config, Comments::none));
+    folder->write_text("command.txt", a.command + "\n");
+    folder->write_text("env.json", environment_text(config, backend));
   }
-  for (const std::string& text : data->warnings) {
-    warn(text);
-  }
-  folder->write_text("config.toml", toml_of(config, Comments::none));
-  folder->write_text("command.txt", a.command + "\n");
-  folder->write_text("env.json", environment_text(config, backend));
 
   watch_stop_signals();
   watch_checkpoint_signal();
-  TrainingScreen screen(a.verbosity);
+  std::optional<TrainingScreen> screen;
+  if (folder) {
+    screen.emplace(a.verbosity);
+  }
   std::optional<StepProfile> profile;
   if (timed) {
     profile.emplace(*timed, config);
   }
-  Trainer trainer(backend, config, data, *folder,
-                  {.threads = a.device.threads,
+  Trainer trainer(backend, config, data, folder.get(),
+                  {.threads = device.threads,
+                   .comm = nccl ? nccl.get() : &comm,
                    .stop = stop_signalled,
                    .checkpoint = take_checkpoint_signal,
                    .on_step =
                        [&](const StepReport& report) {
-                         screen.step(report);
+                         if (screen) {
+                           screen->step(report);
+                         }
                          if (profile) {
                            profile->step(report);
                          }
                        },
-                   .on_evaluation = [&](const EvaluationReport& report) { screen.evaluation(report); },
+                   .on_evaluation =
+                       [&](const EvaluationReport& report) {
+                         if (screen) {
+                           screen->evaluation(report);
+                         }
+                       },
                    .warn = warn});
-  if (before) {
-    trainer.resume(*before);
-    before.reset();
-    screen.begin(trainer.position().step);
+  if (begin.before) {
+    trainer.resume(*begin.before);
+    begin.before.reset();
+    if (screen) {
+      screen->begin(trainer.position().step);
+    }
   }
   const int64_t began = trainer.position().step;
-  Cost cost = cost_until(began, *folder);
+  Cost cost = folder ? cost_until(began, *folder) : Cost{};
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
-  screen.finish();
+  if (!folder) {
+    return outcome.stopped ? kStoppedBySignal : 0;
+  }
+  screen->finish();
   if (outcome.position.step > began) {
     cost.steps = outcome.position.step;
     cost.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -268,7 +317,7 @@ int dry_run(const Arguments& a) {
   return 0;
 }
 
-int run(const Arguments& a) {
+int run(const Arguments& a, Comm& comm) {
   if (!a.verify.empty()) {
     return verify(a.verify);
   }
@@ -280,7 +329,7 @@ int run(const Arguments& a) {
     std::fputs(config_reference().c_str(), stdout);
     return 0;
   }
-  return a.dry_run ? dry_run(a) : train(a);
+  return a.dry_run ? dry_run(a) : train(a, comm);
 }
 
 }  // namespace
@@ -296,5 +345,5 @@ int main(int argc, char** argv) {
   Program program("gle-train", "Trains a network for retrieval: classification first, then the Group Loss.",
                   "gle-train --config tools/configs/demo.toml --out runs/demo");
   add_options(program.options(), arguments);
-  return program.run(argc, argv, [&] { return run(arguments); });
+  return program.run_ranks(argc, argv, [&](gle::Comm& comm) { return run(arguments, comm); });
 }

@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev)
 if [ "${1:-build}" = test ]; then
-  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev binutils pkg-config)
+  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev libopenmpi-dev openmpi-bin binutils pkg-config)
 fi
 
 missing=()

@@ -118,8 +118,8 @@ void require_same_network(const fs::path& path, const NetworkOptions& found, con
 
 }  // namespace
 
-void save_checkpoint(const fs::path& path, Learner& learner, const InputDescription& input, const std::string& config,
-                     const RunState& state) {
+void save_checkpoint(const fs::path& path, Learner& learner, const std::vector<Optimiser::State>& moments,
+                     const InputDescription& input, const std::string& config, const RunState& state) {
   Backend& backend = learner.backend();
   ParameterSet& parameters = learner.network().parameters();
   if (!backend.all_finite(parameters.values()) || !backend.all_finite(parameters.state_values())) {
@@ -137,13 +137,13 @@ void save_checkpoint(const fs::path& path, Learner& learner, const InputDescript
   writer.add(std::string(kWeightsSection), weights);
   add_text(kPosition, position);
   add_text(kConfig, config);
-  std::vector<std::vector<float>> moments;
-  for (const Optimiser::State& moment : learner.optimiser().state()) {
-    moments.emplace_back(static_cast<size_t>(moment.values.elements()));
-    backend.download(moment.values, moments.back().data());
+  std::vector<std::vector<float>> numbers;
+  for (const Optimiser::State& moment : moments) {
+    numbers.emplace_back(static_cast<size_t>(moment.values.elements()));
+    backend.download(moment.values, numbers.back().data());
   }
   for (size_t i = 0; i < moments.size(); ++i) {
-    writer.add(std::string(kMoments) + learner.optimiser().state()[i].name, std::as_bytes(std::span(moments[i])));
+    writer.add(std::string(kMoments) + moments[i].name, std::as_bytes(std::span(numbers[i])));
   }
   if (!state.class_distances.empty()) {
     writer.add(kDistances, std::as_bytes(std::span(state.class_distances)));
@@ -151,7 +151,7 @@ void save_checkpoint(const fs::path& path, Learner& learner, const InputDescript
   writer.write(path);
 }
 
-Checkpoint::Checkpoint(const fs::path& path) : file_(path) {
+Checkpoint::Checkpoint(CheckpointFile file) : file_(std::move(file)) {
   const PositionReader reader(file_);
   each_number(state_.position, [&](const char* name, auto& value) { reader.read(name, value); });
   for (const auto& section : file_.sections()) {
@@ -172,10 +172,12 @@ void Checkpoint::restore_weights(Learner& learner) const {
 void Checkpoint::restore(Learner& learner) const {
   restore_weights(learner);
   Optimiser& optimiser = learner.optimiser();
+  const Tensor whole = learner.backend().new_tensor("moments", learner.network().parameters().values().shape());
   for (const Optimiser::State& moment : optimiser.state()) {
     const std::vector<float> values =
-        floats_in(file_, std::string(kMoments) + moment.name, static_cast<size_t>(moment.values.elements()));
-    learner.backend().upload(values.data(), moment.values);
+        floats_in(file_, std::string(kMoments) + moment.name, static_cast<size_t>(whole.elements()));
+    learner.backend().upload(values.data(), whole);
+    optimiser.set_whole_state({moment.name, whole});
   }
   int64_t steps = 0;
   PositionReader(file_).read("optimiser_steps", steps);

@@ -37,13 +37,15 @@ struct RunState {
 };
 
 // Writes the file as a whole or not at all. Throws ErrorCode::not_finite instead of keeping weights that are not.
-void save_checkpoint(const std::filesystem::path& path, Learner& learner, const InputDescription& input,
-                     const std::string& config, const RunState& state);
+// `moments` is the whole state of the learner's optimiser.
+void save_checkpoint(const std::filesystem::path& path, Learner& learner, const std::vector<Optimiser::State>& moments,
+                     const InputDescription& input, const std::string& config, const RunState& state);
 
 // A checkpoint in memory, checked in every byte. Throws ErrorCode::weights for anything wrong with it.
 class Checkpoint {
  public:
-  explicit Checkpoint(const std::filesystem::path& path);
+  explicit Checkpoint(const std::filesystem::path& path) : Checkpoint(CheckpointFile(path)) {}
+  explicit Checkpoint(CheckpointFile file);
 
   const std::filesystem::path& path() const { return file_.path(); }
   const RunState& state() const { return state_; }

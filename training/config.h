@@ -132,6 +132,13 @@ struct RunConfig {
   std::string on_save_error = "stop";
 };
 
+struct DistributedConfig {
+  bool sync_batch_norm = true;
+  int64_t bucket_kb = 4096;
+  bool shard_optimiser = false;
+  double timeout = 20;
+};
+
 struct TrainingConfig {
   RunConfig run;
   DataConfig data;
@@ -143,6 +150,7 @@ struct TrainingConfig {
   PhaseConfig phase1;
   PhaseConfig phase2 = {.loss = "group_loss", .epochs = 60, .sampler = "classes"};
   EvaluationConfig evaluation;
+  DistributedConfig distributed;
 };
 
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<double>>;

@@ -233,6 +233,18 @@ void add_evaluation(Table& table) {
                     "instead of the weights; 0: none");
 }
 
+void add_distributed(Table& table) {
+  auto distributed = table.part("distributed", &TrainingConfig::distributed);
+  distributed.add("sync_batch_norm", &DistributedConfig::sync_batch_norm,
+                  "Several ranks: batch-norm over the whole batch, else over what each rank has of it");
+  may_change(distributed.number("bucket_kb", &DistributedConfig::bucket_kb, {1, kCount},
+                                "Several ranks: KiB of gradients that are added up at once, beside backward"));
+  may_change(distributed.add("shard_optimiser", &DistributedConfig::shard_optimiser,
+                             "Several ranks: each keeps the moments of a part of the weights, and steps these"));
+  may_change(distributed.number("timeout", &DistributedConfig::timeout, {2, 86400},
+                                "Several ranks: seconds of silence after which one counts as dead and ends the run"));
+}
+
 }  // namespace
 
 const std::vector<ConfigKey>& config_keys() {
@@ -246,6 +258,7 @@ const std::vector<ConfigKey>& config_keys() {
     add_phase(table, "phase1", &TrainingConfig::phase1);
     add_phase(table, "phase2", &TrainingConfig::phase2);
     add_evaluation(table);
+    add_distributed(table);
     return std::move(table.keys);
   }();
   return kKeys;

@@ -36,13 +36,14 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
   return std::make_shared<const data::Dataset>(std::move(data));
 }
 
-EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) {
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm) {
   EvaluationOptions options{.transform = test_transform(config),
                             .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
                             .batch = config.evaluation.batch,
                             .workers = static_cast<int>(config.data.workers),
                             .threads = threads,
-                            .ks = {1}};
+                            .ks = {1},
+                            .comm = comm};
   for (const double k : config.evaluation.ks) {
     if (k > 1) {
       options.ks.push_back(std::llround(k));
@@ -52,12 +53,14 @@ EvaluationOptions evaluation_options(const TrainingConfig& config, int threads) 
 }
 
 data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
-                                   const std::filesystem::path& bad_images) {
+                                   const std::filesystem::path& bad_images, const Comm* comm) {
   return {.transform = train_transform(config, phase),
           .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
           .seed = static_cast<uint64_t>(config.run.seed),
           .workers = static_cast<int>(config.data.workers),
           .prefetch = static_cast<int>(config.data.prefetch),
+          .part = comm ? comm->rank() : 0,
+          .parts = comm ? comm->size() : 1,
           .on_bad = config.data.on_bad == "error" ? data::OnBad::error : data::OnBad::quarantine,
           .max_bad = config.data.max_bad,
           .bad_images = bad_images,

@@ -14,9 +14,10 @@ namespace gle {
 // What the data set's reader gives, with classes held out if the config says so.
 std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
 
+// A rank's loader has its part of every batch.
 data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
-                                   const std::filesystem::path& bad_images = {});
-EvaluationOptions evaluation_options(const TrainingConfig& config, int threads);
+                                   const std::filesystem::path& bad_images = {}, const Comm* comm = nullptr);
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm = nullptr);
 
 data::ClassBatch class_batch(const PhaseConfig& phase);
 // The batches of an epoch; for the hard-class sampler those of plain classes, until distances are known.

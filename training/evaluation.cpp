@@ -34,14 +34,16 @@ std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const 
   const EmbeddingModel model{.network = &network, .transform = options_.transform};
   EmbeddedItems result{.values = {}, .labels = {}, .dimensions = network.embedding_channels()};
   result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
-  const bool complete =
-      gle::embed(backend_, {&model, 1}, data_, items,
-                 {.decode = options_.decode, .batch = static_cast<int>(options_.batch), .workers = options_.workers},
-                 [&](const EmbeddedBatch& batch) {
-                   result.values.insert(result.values.end(), batch.rows.values,
-                                        batch.rows.values + batch.rows.rows * batch.rows.dimensions);
-                   return !(stop && stop());
-                 });
+  const bool complete = gle::embed(backend_, {&model, 1}, data_, items,
+                                   {.decode = options_.decode,
+                                    .batch = static_cast<int>(options_.batch),
+                                    .workers = options_.workers,
+                                    .comm = options_.comm},
+                                   [&](const EmbeddedBatch& batch) {
+                                     result.values.insert(result.values.end(), batch.rows.values,
+                                                          batch.rows.values + batch.rows.rows * batch.rows.dimensions);
+                                     return !(stop && stop());
+                                   });
   if (!complete) {
     return std::nullopt;
   }
@@ -68,12 +70,7 @@ std::optional<RankingMetrics> Evaluator::rank(Network& network, std::span<const 
     return Embeddings{items.values.data(), static_cast<int64_t>(items.labels.size()), items.dimensions};
   };
   Distances distances(backend_, pool_, rows(*query_rows), rows(*gallery_rows));
-  std::vector<QueryMetrics> each(queries.size());
-  const Matches matches(identities);
-  distances.for_each_row([&](int64_t query, std::span<float> to) {
-    each[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, to));
-  });
-  return summarise(each, options_.ks);
+  return summarise(rank_all(distances, Matches(identities), options_.comm), options_.ks);
 }
 
 }  // namespace gle

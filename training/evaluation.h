@@ -6,6 +6,7 @@
 
 #include "data/loader.h"
 #include "data/sampler.h"
+#include "engine/comm/comm.h"
 #include "engine/thread_pool.h"
 #include "models/network.h"
 #include "retrieval/ranking.h"
@@ -19,6 +20,7 @@ struct EvaluationOptions {
   int workers = 2;
   int threads = 0;
   std::vector<int64_t> ks = {1};
+  Comm* comm = nullptr;  // ranks that share the work; all get the result
 };
 
 // Embeddings of some items of a data set, in their order; rows x dimensions in host memory.
@@ -36,7 +38,7 @@ class Evaluator {
  public:
   Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data, const EvaluationOptions& options);
 
-  // Asked between batches; true ends the work with nothing to show for it.
+  // Asked between batches; true, from one rank, ends the work with nothing to show for it.
   using Stop = std::function<bool()>;
   // Nothing if `stop` said so.
   std::optional<RankingMetrics> run(Network& network, const Stop& stop);

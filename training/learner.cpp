@@ -4,19 +4,37 @@
 
 #include "engine/error.h"
 #include "layers/elementwise.h"
+#include "layers/gather.h"
+#include "layers/rows.h"
 #include "losses/cross_entropy.h"
 #include "training/recipe.h"
 
 namespace gle {
 
+namespace {
+
+std::unique_ptr<GradientExchange> make_exchange(Comm* comm, Backend& backend, const TrainingConfig& config,
+                                                ParameterSet& parameters) {
+  if (!comm) {
+    return nullptr;
+  }
+  return std::make_unique<GradientExchange>(
+      *comm, backend, parameters, config.distributed.bucket_kb << 10U,
+      config.distributed.shard_optimiser ? GradientExchange::Result::shards : GradientExchange::Result::whole);
+}
+
+}  // namespace
+
 bool StepResult::finite() const { return std::isfinite(loss) && std::isfinite(gradient_norm); }
 
-Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes)
+Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes, Comm* comm)
     : backend_(backend),
       config_(config),
       classes_(classes),
+      comm_(comm && comm->size() > 1 ? comm : nullptr),
       network_(backend, network_options(config, classes)),
-      optimiser_(backend, network_.parameters(), optimiser_options(config, config.phase1)),
+      exchange_(make_exchange(comm_, backend, config, network_.parameters())),
+      optimiser_(backend, network_.parameters(), optimiser_options(config, config.phase1), exchange_.get()),
       tape_(backend),
       scale_(test_transform(config).scale()),
       settings_(loss_settings(config)),
@@ -54,21 +72,60 @@ Var Learner::input(const Pictures& pictures) {
   return Var(std::move(numbers));
 }
 
+Context Learner::training_context(uint64_t number) {
+  return {.backend = backend_,
+          .tape = &tape_,
+          .mode = Mode::training,
+          .seed = static_cast<uint64_t>(config_.run.seed),
+          .step = number,
+          .comm = comm_,
+          .sync_batch_norm = config_.distributed.sync_batch_norm};
+}
+
+// Of the whole batch, from what every rank has of it. Cross-entropy is a sum over pictures: each rank takes its own.
 Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
   group_ = plain_ = Tensor();
-  if (chosen_->name == "group_loss" && settings_.group.cross_entropy_weight != 0) {
-    // The two terms apart, so that both can be shown.
-    GroupLossOptions options = settings_.group;
-    options.cross_entropy_weight = 0;
-    batch_.set(ctx, labels, classes_, options);
-    const Var group = group_loss(ctx, out.embedding, out.logits, batch_, options);
-    const Var plain = cross_entropy(ctx, out.logits, batch_.labels(), settings_.group.smoothing);
-    group_ = group.value();
-    plain_ = plain.value();
-    return gle::add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
+  if (chosen_->name == "group_loss") {
+    return group_loss_of(ctx, out, labels);
   }
-  const Var proxies = chosen_->needs_proxies ? ctx.parameter(*network_.classifier()->weight) : Var();
-  return chosen_->run(ctx, settings_, {out.embedding, out.logits, proxies, labels, classes_}, batch_);
+  if (ctx.comm && chosen_->name == "cross_entropy") {
+    const size_t own = labels.size() / static_cast<size_t>(ctx.comm->size());
+    const Var plain = chosen_->run(
+        ctx, settings_,
+        {out.embedding, out.logits, Var(), labels.subspan(static_cast<size_t>(ctx.comm->rank()) * own, own), classes_},
+        batch_);
+    return sum_over_ranks(ctx, scale(ctx, plain, 1.0F / static_cast<float>(ctx.comm->size())));
+  }
+  const Var proxies = chosen_->needs_proxies ? count_once(ctx, ctx.parameter(*network_.classifier()->weight)) : Var();
+  return chosen_->run(ctx, settings_, {all_gather(ctx, out.embedding), out.logits, proxies, labels, classes_}, batch_);
+}
+
+Var Learner::group_loss_of(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
+  // The two terms apart, so that both can be shown.
+  GroupLossOptions options = settings_.group;
+  options.cross_entropy_weight = 0;
+  batch_.set(ctx, labels, classes_, options);
+  Var logits = out.logits;
+  if (ctx.comm && options.columns == Columns::of_batch) {
+    logits = take_columns(ctx, logits, batch_.columns().columns);
+    batch_.narrow();
+    options.columns = Columns::all;
+  }
+  const Var group = group_loss(ctx, all_gather(ctx, out.embedding), all_gather(ctx, logits), batch_, options);
+  if (settings_.group.cross_entropy_weight == 0) {
+    return group;
+  }
+  const int64_t ranks = ctx.comm ? ctx.comm->size() : 1;
+  const int64_t own = std::ssize(labels) / ranks;
+  const int64_t begin = ctx.comm ? ctx.comm->rank() * own : 0;
+  const Tensor own_labels = batch_.labels().reshaped({1, std::ssize(labels)}).slice(begin, begin + own).reshaped({own});
+  Var plain = cross_entropy(ctx, out.logits, own_labels, settings_.group.smoothing);
+  if (ctx.comm) {
+    plain = sum_over_ranks(ctx, scale(ctx, plain, 1.0F / static_cast<float>(ranks)));
+  }
+  group_ = group.value();
+  plain_ = plain.value();
+  return gle::add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
 }
 
 void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
@@ -79,17 +136,21 @@ void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uin
       backend_.scale(1.0F, network_.parameters().state_values(), {state_before_});
     }
     under_way_ = true;
+    added_ = 0;
   }
   tape_.clear();
-  Context ctx{.backend = backend_,
-              .tape = &tape_,
-              .mode = Mode::training,
-              .seed = static_cast<uint64_t>(config_.run.seed),
-              .step = number};
+  Context ctx = training_context(number);
   const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
   const Var all = loss(ctx, out, labels);
   const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
-  tape_.backward(parts == 1 ? all : scale(ctx, all, share));
+  const Var weighted = parts == 1 ? all : scale(ctx, all, share);
+  if (exchange_ && ++added_ == parts) {
+    exchange_->begin(tape_);
+    tape_.backward(weighted);
+    exchange_->finish(tape_);
+  } else {
+    tape_.backward(weighted);
+  }
   const Accumulate mode = first ? Accumulate::overwrite : Accumulate::add;
   backend_.scale(share, all.value(), {sums_[0], mode});
   has_terms_ = static_cast<bool>(group_);
@@ -106,7 +167,14 @@ StepResult Learner::measure() {
   for (size_t i = 0; i < (has_terms_ ? values.size() : 1); ++i) {
     backend_.download(sums_[i], &values[i]);
   }
-  return {values[0], values[1], values[2], gradient_norm_};
+  StepResult result{values[0], values[1], values[2], gradient_norm_};
+  if (comm_) {
+    // All leave the step out if one must.
+    double problems[1] = {result.finite() ? 0.0 : 1.0};
+    comm_->all_reduce(problems);
+    result.gradient_norm = problems[0] > 0 ? std::nan("") : result.gradient_norm;
+  }
+  return result;
 }
 
 void Learner::step(float learning_rate) {
@@ -124,9 +192,30 @@ void Learner::skip() {
 
 void Learner::move_statistics(const Pictures& pictures, float share) {
   network_.set_norm_momentum(share);
-  Context ctx{.backend = backend_, .mode = Mode::training};
+  Context ctx{.backend = backend_,
+              .mode = Mode::training,
+              .comm = comm_,
+              .sync_batch_norm = config_.distributed.sync_batch_norm};
   network_.forward(ctx, input(pictures));
   network_.set_norm_momentum(static_cast<float>(config_.network.batch_norm_momentum));
+}
+
+void Learner::agree_on_statistics() {
+  if (!comm_ || config_.distributed.sync_batch_norm || config_.network.batch_norm == "frozen") {
+    return;
+  }
+  const Tensor& state = network_.parameters().state_values();
+  comm_->all_reduce(state);
+  backend_.scale(1.0F / static_cast<float>(comm_->size()), state, {state});
+  network_.parameters().values_changed();
+}
+
+void Learner::broadcast_weights() {
+  if (comm_) {
+    comm_->broadcast(network_.parameters().values(), 0);
+    comm_->broadcast(network_.parameters().state_values(), 0);
+    network_.parameters().values_changed();
+  }
 }
 
 std::string Learner::first_not_finite(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number) {
@@ -134,12 +223,14 @@ std::string Learner::first_not_finite(const Pictures& pictures, std::span<const 
     tape_.clear();
     network_.parameters().clear_gradients();
     tape_.set_check_finite(true);
-    Context ctx{.backend = backend_,
-                .tape = &tape_,
-                .mode = Mode::training,
-                .seed = static_cast<uint64_t>(config_.run.seed),
-                .step = number,
-                .check_finite = true};
+    Context ctx = training_context(number);
+    ctx.check_finite = true;
+    if (comm_) {
+      // Each rank by itself: one that finds something leaves, and nobody may wait for it.
+      ctx.comm = nullptr;
+      const size_t own = labels.size() / static_cast<size_t>(comm_->size());
+      labels = labels.subspan(static_cast<size_t>(comm_->rank()) * own, own);
+    }
     const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
     tape_.backward(loss(ctx, out, labels));
     tape_.set_check_finite(false);

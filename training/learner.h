@@ -8,6 +8,7 @@
 #include "losses/registry.h"
 #include "models/network.h"
 #include "training/config.h"
+#include "training/gradient_exchange.h"
 #include "training/optimiser.h"
 
 namespace gle {
@@ -33,14 +34,16 @@ struct Pictures {
 // A network with its loss and its optimiser: turns batches into steps. From the second step on it allocates nothing.
 class Learner {
  public:
-  Learner(Backend& backend, const TrainingConfig& config, int64_t classes);
+  // With a comm every rank has a learner, makes the same calls, and ends each step with the same weights.
+  Learner(Backend& backend, const TrainingConfig& config, int64_t classes, Comm* comm = nullptr);
 
   // Another loss and optimiser; `keep` leaves the moments and the count of steps as they are.
   enum class Moments { keep, reset };
   void begin_phase(const PhaseConfig& phase, Moments moments);
 
   // Forward and backward of one of the `parts` batches whose mean gradient makes a step; `number` counts batches from
-  // the beginning of the run and chooses the random streams.
+  // the beginning of the run and chooses the random streams. Ranks show their part of the pictures, in the order of
+  // ranks; the labels are those of the whole batch.
   void add(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number, int64_t parts);
   // What the batches since the last step come to; nothing has moved yet.
   StepResult measure();
@@ -52,20 +55,28 @@ class Learner {
 
   // A forward pass that is for the running statistics alone: they become (1 - share) old + share new.
   void move_statistics(const Pictures& pictures, float share);
+  // Where ranks take statistics of their own, the running ones become the mean over ranks.
+  void agree_on_statistics();
+  // Values and running statistics of the first rank for all.
+  void broadcast_weights();
 
   Network& network() { return network_; }
   Optimiser& optimiser() { return optimiser_; }
   Backend& backend() { return backend_; }
 
  private:
+  Context training_context(uint64_t number);
   Var loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
+  Var group_loss_of(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
   Tensor on_device(const Tensor& tensor);
   Var input(const Pictures& pictures);
 
   Backend& backend_;
   const TrainingConfig& config_;
   int64_t classes_;
+  Comm* comm_;  // null: one process
   Network network_;
+  std::unique_ptr<GradientExchange> exchange_;
   Optimiser optimiser_;
   Tape tape_;
   PixelScale scale_;
@@ -78,6 +89,7 @@ class Learner {
   Tensor state_before_;  // running statistics before this step
   double gradient_norm_ = 0;
   bool under_way_ = false;
+  int64_t added_ = 0;  // batches of the step under way
 };
 
 }  // namespace gle

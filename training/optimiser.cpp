@@ -1,5 +1,6 @@
 #include "training/optimiser.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -27,8 +28,9 @@ void check(const OptimiserOptions& o) {
   require(o.average >= 0 && o.average < 1, op, "average must be from 0 to below 1, got ", o.average);
 }
 
-Tensor stretch(const Tensor& flat, const ParameterSet::Range& range) {
-  return flat.slice(range.begin, range.end).reshaped({1, range.end - range.begin});
+Tensor stretch(const Tensor& flat, int64_t begin, const ParameterSet::Range& range) {
+  const int64_t length = range.end - range.begin;
+  return flat.slice(begin, begin + length).reshaped({1, length});
 }
 
 }  // namespace
@@ -51,8 +53,12 @@ const char* name_of(OptimiserKind kind) {
   bug("unknown optimiser");
 }
 
-Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options)
-    : backend_(backend), parameters_(parameters), options_(options) {
+Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options,
+                     GradientExchange* exchange)
+    : backend_(backend),
+      parameters_(parameters),
+      options_(options),
+      shards_(exchange && exchange->result() == GradientExchange::Result::shards ? exchange : nullptr) {
   check(options);
   make_state();
   if (average_) {
@@ -68,7 +74,8 @@ void Optimiser::make_state() {
       return;
     }
     if (!tensor) {
-      tensor = backend_.new_tensor(name, parameters_.values().shape());
+      const bool whole = !shards_ || &tensor == &average_;
+      tensor = backend_.new_tensor(name, whole ? parameters_.values().shape() : Shape{1, shards_->size()});
       backend_.fill(0.0F, tensor);
     }
     state_.push_back({name, tensor});
@@ -95,8 +102,8 @@ void Optimiser::restart(const OptimiserOptions& options, bool keep_moments) {
   }
 }
 
-// Factors change seldom, and a step must not allocate: the ranges are made anew only when a factor differs.
-void Optimiser::refresh_ranges() {
+// Factors change seldom, and a step must not allocate: the parts are made anew only when a factor differs.
+void Optimiser::refresh_parts() {
   uint64_t factors = 1;
   for (const Parameter& parameter : parameters_.parameters()) {
     const float two[] = {parameter.lr_scale, parameter.decay_scale};
@@ -105,13 +112,27 @@ void Optimiser::refresh_ranges() {
     factors = (factors ^ bits ^ (parameter.trainable ? 1U : 0U)) * 0x9E3779B97F4A7C15U;
     factors ^= factors >> 32U;
   }
-  if (factors != factors_) {
-    ranges_ = parameters_.trainable_ranges();
-    factors_ = factors;
+  if (factors == factors_) {
+    return;
+  }
+  factors_ = factors;
+  parts_.clear();
+  const std::vector<GradientExchange::Piece> all = {{0, parameters_.values().elements(), 0}};
+  for (const ParameterSet::Range& range : parameters_.trainable_ranges()) {
+    for (const GradientExchange::Piece& piece : shards_ ? shards_->pieces() : all) {
+      ParameterSet::Range both = range;
+      both.begin = std::max(range.begin, piece.begin);
+      both.end = std::min(range.end, piece.end);
+      if (both.begin < both.end) {
+        parts_.push_back({both, piece.at + both.begin - piece.begin});
+      }
+    }
   }
 }
 
-double Optimiser::gradient_norm() { return std::sqrt(backend_.sum_of_squares(parameters_.gradients())); }
+double Optimiser::gradient_norm() {
+  return std::sqrt(shards_ ? shards_->sum_of_squares() : backend_.sum_of_squares(parameters_.gradients()));
+}
 
 void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
   require(std::isfinite(learning_rate) && learning_rate >= 0, "optimiser",
@@ -124,13 +145,16 @@ void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
     }
   }
   ++steps_;
-  refresh_ranges();
-  for (const ParameterSet::Range& range : ranges_) {
+  refresh_parts();
+  for (const Part& part : parts_) {
     if (options_.kind == OptimiserKind::sgd) {
-      descend(range, learning_rate, gradient_scale);
+      descend(part, learning_rate, gradient_scale);
     } else {
-      adam(range, learning_rate, gradient_scale);
+      adam(part, learning_rate, gradient_scale);
     }
+  }
+  if (shards_) {
+    shards_->gather_values();
   }
   if (average_) {
     backend_.moving_average(options_.average, parameters_.values(), average_);
@@ -138,7 +162,8 @@ void Optimiser::step(float learning_rate, std::optional<double> known_norm) {
   parameters_.values_changed();
 }
 
-void Optimiser::adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale) {
+void Optimiser::adam(const Part& part, float learning_rate, float gradient_scale) {
+  const ParameterSet::Range& range = part.range;
   const double lr = static_cast<double>(learning_rate) * range.lr_scale;
   const double decay = static_cast<double>(options_.weight_decay) * range.decay_scale;
   const double b2 = options_.beta2;
@@ -166,18 +191,46 @@ void Optimiser::adam(const ParameterSet::Range& range, float learning_rate, floa
     step.step_size = static_cast<float>(lr / bias1);
     step.root_scale = static_cast<float>(1 / std::sqrt(bias2));
   }
-  backend_.adam_step(step, stretch(parameters_.gradients(), range), stretch(moment1_, range), stretch(moment2_, range),
-                     stretch(parameters_.values(), range));
+  const Tensor& gradients = shards_ ? shards_->gradients() : parameters_.gradients();
+  backend_.adam_step(step, stretch(gradients, part.at, range), stretch(moment1_, part.at, range),
+                     stretch(moment2_, part.at, range), stretch(parameters_.values(), range.begin, range));
 }
 
-void Optimiser::descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale) {
+void Optimiser::descend(const Part& part, float learning_rate, float gradient_scale) {
+  const ParameterSet::Range& range = part.range;
   const MomentumStep step{.gradient_scale = gradient_scale,
                           .l2 = options_.weight_decay * range.decay_scale,
                           .momentum = options_.beta1,
                           .step_size = learning_rate * range.lr_scale,
                           .nesterov = options_.nesterov};
-  backend_.momentum_step(step, stretch(parameters_.gradients(), range), stretch(moment1_, range),
-                         stretch(parameters_.values(), range));
+  const Tensor& gradients = shards_ ? shards_->gradients() : parameters_.gradients();
+  backend_.momentum_step(step, stretch(gradients, part.at, range), stretch(moment1_, part.at, range),
+                         stretch(parameters_.values(), range.begin, range));
+}
+
+std::vector<Optimiser::State> Optimiser::whole_state() {
+  std::vector<State> whole = state_;
+  for (State& state : whole) {
+    if (shards_ && !(state.values.shape() == parameters_.values().shape())) {
+      const Tensor all = backend_.new_tensor(state.name, parameters_.values().shape());
+      backend_.fill(0.0F, all);
+      shards_->gather(state.values, all);
+      state.values = all;
+    }
+  }
+  return whole;
+}
+
+void Optimiser::set_whole_state(const State& whole) {
+  for (const State& state : state_) {
+    if (std::strcmp(state.name, whole.name) == 0) {
+      if (shards_ && !(state.values.shape() == whole.values.shape())) {
+        shards_->take(whole.values, state.values);
+      } else {
+        backend_.scale(1.0F, whole.values, {state.values});
+      }
+    }
+  }
 }
 
 void Optimiser::swap_average() {

@@ -7,6 +7,7 @@
 
 #include "engine/backend.h"
 #include "engine/parameters.h"
+#include "training/gradient_exchange.h"
 
 namespace gle {
 
@@ -32,7 +33,9 @@ struct OptimiserOptions {
 // a count, for checkpoints.
 class Optimiser {
  public:
-  Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options);
+  // With an exchange of shards it keeps moments of this rank's pieces alone, and step() ends with the values of all.
+  Optimiser(Backend& backend, ParameterSet& parameters, const OptimiserOptions& options,
+            GradientExchange* exchange = nullptr);
 
   // Of the gradients of all parameters together (complete_gradients() first).
   double gradient_norm();
@@ -51,15 +54,23 @@ class Optimiser {
   };
   // "moment1", "moment2", "average": those that the options call for.
   const std::vector<State>& state() const { return state_; }
+  // The same over all parameters, from all ranks (each must call it), and back.
+  std::vector<State> whole_state();
+  void set_whole_state(const State& whole);
   bool averages() const { return static_cast<bool>(average_); }
   // Exchanges the weights with their moving average; again to go back.
   void swap_average();
 
  private:
   void make_state();
-  void refresh_ranges();
-  void adam(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
-  void descend(const ParameterSet::Range& range, float learning_rate, float gradient_scale);
+  void refresh_parts();
+  // A part of the flat arrays that is stepped with one set of factors, and where it begins in gradient and moments.
+  struct Part {
+    ParameterSet::Range range;
+    int64_t at;
+  };
+  void adam(const Part& part, float learning_rate, float gradient_scale);
+  void descend(const Part& part, float learning_rate, float gradient_scale);
 
   Backend& backend_;
   ParameterSet& parameters_;
@@ -67,8 +78,9 @@ class Optimiser {
   int64_t steps_ = 0;
   Tensor moment1_, moment2_, average_;
   std::vector<State> state_;
-  std::vector<ParameterSet::Range> ranges_;
-  uint64_t factors_ = 0;  // what the ranges were made from
+  GradientExchange* shards_;  // null: all parameters are stepped here
+  std::vector<Part> parts_;
+  uint64_t factors_ = 0;  // what the parts were made from
 };
 
 // While it lives, the moving average of the weights, if there is one, is in their place.

@@ -172,4 +172,13 @@ void check(const TrainingConfig& config) {
   }
 }
 
+void check_division(const TrainingConfig& config, int ranks) {
+  for (int64_t i = 0; i < kPhases; ++i) {
+    const PhaseConfig& phase = phase_of(config, i);
+    require(is_empty(phase) || batch_size(phase) % ranks == 0, i == 0 ? "phase1" : "phase2", "a batch of ",
+            batch_size(phase), " images cannot be divided equally among ", ranks, " ranks; change ",
+            phase.sampler == "shuffled" ? "batch" : "classes or samples", ", or the ranks");
+  }
+}
+
 }  // namespace gle

@@ -29,5 +29,7 @@ int64_t batch_size(const PhaseConfig& phase);
 
 // Throws unless all of the above hold together.
 void check(const TrainingConfig& config);
+// Throws ErrorCode::usage if the ranks cannot have equal parts of every batch.
+void check_division(const TrainingConfig& config, int ranks);
 
 }  // namespace gle

@@ -141,7 +141,7 @@ bool Search::train(Trial& trial, const TrainingConfig& config, const RunFolder& 
         options_.warn(text);
       }
     };
-    Trainer trainer(backend_, config, data, folder,
+    Trainer trainer(backend_, config, data, &folder,
                     {.threads = options_.threads,
                      .stop = [&] { return gives_up || (options_.stop && options_.stop()); },
                      .on_step = options_.on_step,

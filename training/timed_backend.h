@@ -56,8 +56,8 @@ class TimedBackend final : public Backend {
   void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) override {
     run("activation_backward", &Backend::activation_backward, y, f, dy, dx);
   }
-  void dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) override {
-    run("dropout", &Backend::dropout, x, probability, key, y);
+  void dropout(const Tensor& x, float probability, RandomKey key, int64_t first, const GradTarget& y) override {
+    run("dropout", &Backend::dropout, x, probability, key, first, y);
   }
   bool all_finite(const Tensor& x) override { return run("all_finite", &Backend::all_finite, x); }
   void column_sums(const Tensor& x, const GradTarget& sums) override {
@@ -70,6 +70,12 @@ class TimedBackend final : public Backend {
   void normalise_rows_backward(const Tensor& x, const Tensor& norms, float beta, const Tensor& dy,
                                const GradTarget& dx) override {
     run("normalise_rows_backward", &Backend::normalise_rows_backward, x, norms, beta, dy, dx);
+  }
+  void take_columns(const Tensor& x, const Tensor& columns, const Tensor& y) override {
+    run("take_columns", &Backend::take_columns, x, columns, y);
+  }
+  void put_columns(const Tensor& dy, const Tensor& columns, const GradTarget& dx) override {
+    run("put_columns", &Backend::put_columns, dy, columns, dx);
   }
   void softmax_forward(const Tensor& x, const Tensor& y) override {
     run("softmax_forward", &Backend::softmax_forward, x, y);
@@ -140,6 +146,12 @@ class TimedBackend final : public Backend {
     run("batch_norm_statistics", &Backend::batch_norm_statistics, x, eps, momentum, running_mean, running_var, mean,
         inv_std);
   }
+  void batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
+                                  const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                                  const Tensor& inv_std) override {
+    run("batch_norm_join_statistics", &Backend::batch_norm_join_statistics, moments, rows, eps, momentum, running_mean,
+        running_var, mean, inv_std);
+  }
   void batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) override {
     run("batch_norm_inv_std", &Backend::batch_norm_inv_std, variance, eps, inv_std);
   }
@@ -152,6 +164,18 @@ class TimedBackend final : public Backend {
                            const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) override {
     run("batch_norm_backward", &Backend::batch_norm_backward, x, mean, inv_std, gamma, beta, f, statistics, dy, dx,
         dgamma, dbeta);
+  }
+  void batch_norm_backward_sums(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums,
+                                const GradTarget& dgamma, const GradTarget& dbeta) override {
+    run("batch_norm_backward_sums", &Backend::batch_norm_backward_sums, x, mean, inv_std, gamma, beta, f, dy, sums,
+        dgamma, dbeta);
+  }
+  void batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums, int64_t rows,
+                                const GradTarget& dx) override {
+    run("batch_norm_backward_data", &Backend::batch_norm_backward_data, x, mean, inv_std, gamma, beta, f, dy, sums,
+        rows, dx);
   }
   void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,

@@ -7,6 +7,7 @@
 
 #include "engine/error.h"
 #include "training/epochs.h"
+#include "training/rank_texts.h"
 #include "training/recipe.h"
 
 namespace gle {
@@ -20,16 +21,22 @@ struct Trainer::Phase {
 };
 
 Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr<const data::Dataset> data,
-                 const RunFolder& folder, const TrainerOptions& options)
+                 const RunFolder* folder, const TrainerOptions& options)
     : backend_(backend),
       config_(config),
       data_(std::move(data)),
       folder_(folder),
       options_(options),
+      comm_(options.comm && options.comm->size() > 1 ? options.comm : nullptr),
       members_(data::train_members(*data_)),
-      learner_(backend, config_, data_->train_classes),
-      evaluator_(backend, data_, evaluation_options(config_, options.threads)) {
+      learner_(backend, config_, data_->train_classes, comm_),
+      evaluator_(backend, data_, evaluation_options(config_, options.threads, comm_)) {
   check(config_);
+  invariant((folder_ != nullptr) == (!comm_ || comm_->rank() == 0), "the first rank has the folder of the run");
+  if (comm_) {
+    check_division(config_, comm_->size());
+    slow_rank_.emplace(*comm_);
+  }
   if (config_.evaluation.train_images > 0) {
     train_sample_ = training_sample(members_, config_.evaluation.train_images, static_cast<uint64_t>(config_.run.seed));
   }
@@ -39,13 +46,14 @@ Trainer::~Trainer() = default;
 
 void Trainer::start_weights() {
   learner_.network().initialise(backend_, static_cast<uint64_t>(config_.run.seed));
-  if (!config_.network.weights.empty()) {
+  if (!config_.network.weights.empty() && folder_) {
     const LoadReport report = load_weights(backend_, learner_.network(), read_weights(config_.network.weights),
                                            config_.network.strict ? Strictness::strict : Strictness::lenient);
     if (options_.warn && !(report.complete() && report.skipped.empty())) {
       options_.warn(config_.network.weights + ": " + report.text());
     }
   }
+  learner_.broadcast_weights();
   learner_.optimiser().restart(optimiser_options(config_, config_.phase1), false);
 }
 
@@ -54,7 +62,9 @@ void Trainer::resume(const Checkpoint& checkpoint) {
   learner_.begin_phase(phase_of(config_, std::min<int64_t>(state_.position.phase, kPhases - 1)),
                        Learner::Moments::reset);
   checkpoint.restore(learner_);
-  folder_.mend_best(state_.position);
+  if (folder_) {
+    folder_->mend_best(state_.position);
+  }
   resumed_ = true;
 }
 
@@ -63,8 +73,10 @@ Outcome Trainer::run() {
   if (!resumed_) {
     start_weights();
   }
-  log_ = std::make_unique<MetricsLog>(folder_.path() / "metrics.jsonl", at.step, !at.evaluation_due);
-  events_ = std::make_unique<EventFile>(folder_.path(), at.step + 1);
+  if (folder_) {
+    log_ = std::make_unique<MetricsLog>(folder_->path() / "metrics.jsonl", at.step, !at.evaluation_due);
+    events_ = std::make_unique<EventFile>(folder_->path(), at.step + 1);
+  }
   if (at.done) {
     return {at, last_, false};
   }
@@ -111,9 +123,11 @@ bool Trainer::run_phase() {
   const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
   const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
   learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
-  data::LoaderOptions options = loader_options(config_, phase.config, folder_.path() / "bad_images.csv");
+  data::LoaderOptions options = loader_options(
+      config_, phase.config, folder_ ? folder_->path() / "bad_images.csv" : std::filesystem::path(), comm_);
   options.pixels = pixels_for(backend_);
   loader_ = std::make_unique<data::Loader>(data_, options);
+  bad_warned_ = 0;
   const auto over = [&] {
     const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
     return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
@@ -153,6 +167,7 @@ bool Trainer::run_epoch(const Phase& phase) {
       save();
     }
   }
+  warn_of_bad_images();
   ++at.epoch;
   ++at.epoch_of_phase;
   at.batch_of_epoch = 0;
@@ -179,13 +194,18 @@ bool Trainer::take_batches(BatchFeed& feed, Batches& batches) {
 void Trainer::one_step(const Phase& phase, const Batches& batches, BatchFeed& feed) {
   Position& at = state_.position;
   StepReport report;
-  backend_.run_step(at.phase, [&] {
+  const auto add_batches = [&] {
     for (size_t i = 0; i < batches.size(); ++i) {
-      learner_.add(batches[i], batches[i].labels, static_cast<uint64_t>(at.batches) + i, phase.config.accumulate);
+      learner_.add(batches[i], batches[i].all_labels, static_cast<uint64_t>(at.batches) + i, phase.config.accumulate);
     }
-  });
+  };
+  if (comm_) {
+    add_batches();  // a collective cannot be held back
+  } else {
+    backend_.run_step(at.phase, add_batches);
+  }
   for (const data::Batch& batch : batches) {
-    report.images += static_cast<int64_t>(batch.items.size());
+    report.images += static_cast<int64_t>(batch.all_labels.size());
   }
   if (!ends_epoch(phase, 1)) {
     feed.look_ahead();
@@ -205,6 +225,12 @@ void Trainer::one_step(const Phase& phase, const Batches& batches, BatchFeed& fe
   report.loading_seconds = loading_seconds_;
   report.total_steps = at.step - at.step_of_phase + phase.steps;
   log_step(phase, report);
+  if (slow_rank_) {
+    const std::string slow = slow_rank_->after_step(at.epoch);
+    if (!slow.empty() && folder_ && options_.warn) {
+      options_.warn(slow);
+    }
+  }
 }
 
 void Trainer::log_step(const Phase& phase, const StepReport& report) {
@@ -212,7 +238,7 @@ void Trainer::log_step(const Phase& phase, const StepReport& report) {
   if (options_.on_step) {
     options_.on_step(report);
   }
-  if (at.step % config_.run.log_every != 0 && at.step_of_phase != 1) {
+  if (!log_ || (at.step % config_.run.log_every != 0 && at.step_of_phase != 1)) {
     return;
   }
   std::vector<std::pair<std::string, double>> numbers = {{"phase", static_cast<double>(at.phase + 1)},
@@ -231,28 +257,36 @@ void Trainer::log_step(const Phase& phase, const StepReport& report) {
 void Trainer::handle_not_finite(const Batches& batches, const StepResult& result) {
   Position& at = state_.position;
   std::string first;
-  std::string files;
-  std::string shown;
-  size_t count = 0;
+  std::vector<std::string> files;
   for (size_t i = 0; i < batches.size(); ++i) {
     if (first.empty()) {
-      first = learner_.first_not_finite(batches[i], batches[i].labels, static_cast<uint64_t>(at.batches) + i);
+      first = learner_.first_not_finite(batches[i], batches[i].all_labels, static_cast<uint64_t>(at.batches) + i);
     }
     for (const uint32_t item : batches[i].items) {
-      const std::string name = data_->name_of(data_->items[item]);
-      files += (files.empty() ? "" : ",\n    ") + json_text(name);
-      shown += count++ < 3 ? (shown.empty() ? "" : ", ") + name : std::string();
+      files.push_back(data_->name_of(data_->items[item]));
     }
   }
+  if (comm_) {
+    first = first_said(*comm_, first);
+    files = all_lines(*comm_, files);
+  }
   const std::string folder = "nonfinite/step_" + std::to_string(at.step + 1);
-  std::filesystem::create_directories(folder_.path() / folder);
-  folder_.write_text(folder + "/batch.json",
-                     "{\n  \"step\": " + std::to_string(at.step + 1) + ",\n  \"loss\": " + json_number(result.loss) +
-                         ",\n  \"first\": " + json_text(first) + ",\n  \"files\": [\n    " + files + "\n  ]\n}\n");
-  const std::string what =
-      "step " + std::to_string(at.step + 1) + ": the " + (std::isfinite(result.loss) ? "gradient" : "loss") +
-      " is not finite; first: " + (first.empty() ? "nothing in a second run of the batch" : first) +
-      "; the batch: " + shown + " ... (all in " + (folder_.path() / folder / "batch.json").string() + ")";
+  std::string what = "step " + std::to_string(at.step + 1) + ": the " +
+                     (std::isfinite(result.loss) ? "gradient" : "loss") +
+                     " is not finite; first: " + (first.empty() ? "nothing in a second run of the batch" : first);
+  if (folder_) {
+    std::string list;
+    std::string shown;
+    for (size_t i = 0; i < files.size(); ++i) {
+      list += (i == 0 ? "" : ",\n    ") + json_text(files[i]);
+      shown += i < 3 ? (i == 0 ? "" : ", ") + files[i] : std::string();
+    }
+    std::filesystem::create_directories(folder_->path() / folder);
+    folder_->write_text(folder + "/batch.json",
+                        "{\n  \"step\": " + std::to_string(at.step + 1) + ",\n  \"loss\": " + json_number(result.loss) +
+                            ",\n  \"first\": " + json_text(first) + ",\n  \"files\": [\n    " + list + "\n  ]\n}\n");
+    what += "; the batch: " + shown + " ... (all in " + (folder_->path() / folder / "batch.json").string() + ")";
+  }
   if (config_.run.on_nonfinite == "stop" || at.skipped >= config_.run.nonfinite_budget) {
     fail(ErrorCode::not_finite, what,
          at.skipped > 0 ? "; the budget of " + std::to_string(config_.run.nonfinite_budget) + " skipped steps is spent"
@@ -270,12 +304,15 @@ bool Trainer::prepare_epoch(const Phase& phase) {
   const std::vector<double>& drops = phase.config.drops;
   const bool drop = std::count(drops.begin(), drops.end(), static_cast<double>(at.epoch_of_phase)) > 0;
   if (drop && phase.config.reload_best_at_drop && at.best_step >= 0) {
-    const Checkpoint best(folder_.best());
-    if (best.state().position.step != at.best_step && options_.warn) {
-      options_.warn(folder_.best().string() + ": of step " + std::to_string(best.state().position.step) +
-                    ", expected " + std::to_string(at.best_step));
+    std::unique_ptr<Checkpoint> best = folder_ ? std::make_unique<Checkpoint>(folder_->best()) : nullptr;
+    if (comm_) {
+      best = checkpoint_for_all(*comm_, std::move(best));
     }
-    best.restore_weights(learner_);
+    if (best->state().position.step != at.best_step && options_.warn) {
+      options_.warn(best->path().string() + ": of step " + std::to_string(best->state().position.step) + ", expected " +
+                    std::to_string(at.best_step));
+    }
+    best->restore_weights(learner_);
   }
   if (phase.config.sampler == "hard" && at.epoch_of_phase % phase.config.hard_refresh == 0) {
     return refresh_distances();
@@ -294,7 +331,7 @@ bool Trainer::refresh_distances() {
 }
 
 bool Trainer::reestimate(const Phase& phase) {
-  data::LoaderOptions options = loader_options(config_, phase.config);
+  data::LoaderOptions options = loader_options(config_, phase.config, {}, comm_);
   options.pixels = pixels_for(backend_);
   data::Loader loader(data_, options);
   // Of a number that no training epoch has, so that the pictures are none that were just trained on.
@@ -302,7 +339,7 @@ bool Trainer::reestimate(const Phase& phase) {
   loader.start(plan_plainly(config_, phase.config, *data_, members_, kEpoch), kEpoch);
   data::Batch batch;
   for (int64_t i = 0; i < config_.network.reestimate_batches && loader.next(batch); ++i) {
-    if (stop_requested()) {
+    if (!comm_ && stop_requested()) {
       return false;
     }
     learner_.move_statistics(batch, 1.0F / static_cast<float>(i + 1));
@@ -311,6 +348,9 @@ bool Trainer::reestimate(const Phase& phase) {
 }
 
 bool Trainer::evaluate(const Phase& phase) {
+  if (slow_rank_) {
+    slow_rank_->leave_out_step();
+  }
   Position& at = state_.position;
   const auto stop = [this] { return stop_requested(); };
   std::optional<RankingMetrics> metrics;
@@ -320,6 +360,7 @@ bool Trainer::evaluate(const Phase& phase) {
     if (config_.network.batch_norm == "reestimated" && !reestimate(phase)) {
       return false;
     }
+    learner_.agree_on_statistics();
     metrics = evaluator_.run(learner_.network(), stop);
     if (metrics && !train_sample_.empty()) {
       on_training = evaluator_.rank(learner_.network(), train_sample_, train_sample_, stop);
@@ -346,8 +387,10 @@ bool Trainer::evaluate(const Phase& phase) {
     numbers.emplace_back("train R@1", on_training->recall[0]);
     numbers.emplace_back("train mAP", on_training->map);
   }
-  log_->add(at.step, LogKind::evaluation, numbers);
-  events_->add(at.step, numbers);
+  if (log_) {
+    log_->add(at.step, LogKind::evaluation, numbers);
+    events_->add(at.step, numbers);
+  }
   last_ = metrics;
   if (options_.on_evaluation) {
     options_.on_evaluation({at, *metrics, better});
@@ -360,11 +403,22 @@ bool Trainer::evaluate(const Phase& phase) {
 }
 
 void Trainer::save() {
+  if (slow_rank_) {
+    slow_rank_->leave_out_step();
+  }
+  learner_.agree_on_statistics();
+  const std::vector<Optimiser::State> moments = learner_.optimiser().whole_state();
+  if (folder_) {
+    write_checkpoint(moments);
+  }
+}
+
+void Trainer::write_checkpoint(const std::vector<Optimiser::State>& moments) {
   log_->sync();
   events_->flush();
   try {
-    folder_.keep_checkpoint(state_.position, config_.run.keep_last, [&](const std::filesystem::path& path) {
-      save_checkpoint(path, learner_, input_description(config_), toml_of(config_, Comments::none), state_);
+    folder_->keep_checkpoint(state_.position, config_.run.keep_last, [&](const std::filesystem::path& path) {
+      save_checkpoint(path, learner_, moments, input_description(config_), toml_of(config_, Comments::none), state_);
     });
   } catch (const Error& e) {
     if (e.code() != ErrorCode::io || config_.run.on_save_error == "stop") {
@@ -376,13 +430,28 @@ void Trainer::save() {
   }
 }
 
+// Ranks without a folder say what the list of the first does not have.
+void Trainer::warn_of_bad_images() {
+  const std::vector<data::BadImage> bad = loader_->bad_images();
+  if (!folder_ && options_.warn) {
+    for (size_t i = bad_warned_; i < bad.size(); ++i) {
+      options_.warn("left out: " + bad[i].reason);
+    }
+    bad_warned_ = bad.size();
+  }
+}
+
 bool Trainer::stop_requested() const { return options_.stop && options_.stop(); }
 
 bool Trainer::interrupted() {
-  if (options_.checkpoint && options_.checkpoint()) {
+  double requests[2] = {options_.checkpoint && options_.checkpoint() ? 1.0 : 0.0, stop_requested() ? 1.0 : 0.0};
+  if (comm_) {
+    comm_->all_reduce(requests);
+  }
+  if (requests[0] > 0) {
     save();
   }
-  return stop_requested();
+  return requests[1] > 0;
 }
 
 }  // namespace gle

@@ -16,6 +16,7 @@
 #include "training/metrics_log.h"
 #include "training/run_folder.h"
 #include "training/schedule.h"
+#include "training/slow_rank.h"
 
 namespace gle {
 
@@ -36,6 +37,9 @@ struct EvaluationReport {
 
 struct TrainerOptions {
   int threads = 0;
+  // The ranks of the run, each with a trainer of the same config and data; null: one process. Requests of any rank are
+  // answered by all.
+  Comm* comm = nullptr;
   // Asked between steps: to write a checkpoint and leave; to write one and go on (each true is one request).
   std::function<bool()> stop = {};
   std::function<bool()> checkpoint = {};
@@ -54,8 +58,9 @@ struct Outcome {
 // of config, data and the starting weights: not of threads, workers, or where it was interrupted.
 class Trainer {
  public:
+  // `folder`: null for all ranks but the first, which alone reads and writes it.
   Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr<const data::Dataset> data,
-          const RunFolder& folder, const TrainerOptions& options);
+          const RunFolder* folder, const TrainerOptions& options);
   ~Trainer();
 
   // Throws ErrorCode::weights if the checkpoint is of another network, ErrorCode::usage if keys differ that must not.
@@ -85,6 +90,8 @@ class Trainer {
   bool refresh_distances();
   bool reestimate(const Phase& phase);
   void save();
+  void write_checkpoint(const std::vector<Optimiser::State>& moments);
+  void warn_of_bad_images();
   // Answers requests; true: stop now.
   bool interrupted();
   bool stop_requested() const;
@@ -92,10 +99,12 @@ class Trainer {
   Backend& backend_;
   const TrainingConfig config_;
   std::shared_ptr<const data::Dataset> data_;
-  const RunFolder& folder_;
+  const RunFolder* folder_;
   TrainerOptions options_;
+  Comm* comm_;  // null: one process
   data::ClassMembers members_;
   std::unique_ptr<data::Loader> loader_;  // of the phase; what the learner still holds after an error is its memory
+  std::optional<SlowRank> slow_rank_;
   Learner learner_;
   Evaluator evaluator_;
   std::vector<uint32_t> train_sample_;  // evaluated for comparison
@@ -105,6 +114,7 @@ class Trainer {
   std::unique_ptr<EventFile> events_;
   std::optional<RankingMetrics> last_;
   double loading_seconds_ = 0;  // of the step under way
+  size_t bad_warned_ = 0;       // bad images that were told
 };
 
 }  // namespace gle

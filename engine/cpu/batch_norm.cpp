@@ -5,6 +5,8 @@
 //   backward    two passes over x and dy. With e = dy f'(z), a = sum e, b = sum e (x - mean), over n rows:
 //                 dbeta = a,  dgamma = inv_std b,  dx = g (e - a / n - (x - mean) inv_std^2 b / n)
 //               and dx = g e when the statistics are frozen.
+//   in parts    the same with a batch of which others have the rest: mean and M2 of the parts are joined, a and b
+//   added.
 // Saved: x, mean, inv_std. z is found again by the same operations as forward's, so f' sees the same sign.
 
 #include <cmath>
@@ -30,6 +32,126 @@ GLE_INLINE void join_moments(vf chunk_mean, vf chunk_m2, int64_t rows, int64_t b
   lanes.store(mean, chunk_mean);
   lanes.store(m2, chunk_m2);
 }
+
+// The gradients of one call, in steps: sums over rows, what they come to, dx.
+struct Gradient {
+  const Tensor &x, &dy;
+  const float *centre, *inv_std, *shift;
+  float* scale;
+  float slope;
+
+  // memory[C]: for the scale.
+  Gradient(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
+           Activation f, const Tensor& dy, float* memory)
+      : x(x), dy(dy), centre(mean.data()), inv_std(inv_std.data()), shift(beta.data()), scale(memory), slope(f.slope) {
+    for_vectors(x.channels(), [&](int64_t c, auto lanes) {
+      lanes.store(scale + c, lanes.load(gamma.data() + c) * lanes.load(inv_std.data() + c));
+    });
+  }
+
+  // each(c, a, b)
+  template <class Each>
+  void sum(ThreadPool& pool, const Pieces& pieces, float* partials, const Each& each) const {
+    const int64_t channels = x.channels();
+    reduce_columns(pool, pieces, channels, 2, partials,
+                   [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
+                     constexpr int kVectors = decltype(vectors)::count;
+                     const vf slopes = set1(slope);
+                     vf a[kVectors] = {};
+                     vf b[kVectors] = {};
+                     const float* px = x.data() + row * x.pitch() + c;
+                     const float* pdy = dy.data() + row * dy.pitch() + c;
+                     for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
+                       for (int v = 0; v < kVectors; ++v) {
+                         const int64_t k = v * kLanes;
+                         __builtin_prefetch(px + kChunkRows * x.pitch() + k);
+                         __builtin_prefetch(pdy + kChunkRows * dy.pitch() + k);
+                         const vf d = lanes.load(px + k) - lanes.load(centre + c + k);
+                         const vf z = fma(d, lanes.load(scale + c + k), lanes.load(shift + c + k));
+                         const vf e = activation_gradient(z, slopes, lanes.load(pdy + k));
+                         a[v] += e;
+                         b[v] = fma(e, d, b[v]);
+                       }
+                     }
+                     for (int v = 0; v < kVectors; ++v) {
+                       float* pa = partial + v * kLanes;
+                       float* pb = pa + channels;
+                       lanes.store(pa, before == 0 ? a[v] : a[v] + lanes.load(pa));
+                       lanes.store(pb, before == 0 ? b[v] : b[v] + lanes.load(pb));
+                     }
+                   });
+    for (int64_t first = 0; first < channels; first += kCombine) {
+      const int64_t count = channels - first < kCombine ? channels - first : kCombine;
+      double a[kCombine];
+      double b[kCombine];
+      add_partials(pieces, channels, 2, partials, 0, first, count, a);
+      add_partials(pieces, channels, 2, partials, 1, first, count, b);
+      for (int64_t i = 0; i < count; ++i) {
+        each(first + i, a[i], b[i]);
+      }
+    }
+  }
+
+  void put_parameters(int64_t c, double a, double b, const GradTarget& dgamma, const GradTarget& dbeta) const {
+    const auto put = [c](const GradTarget& to, double value) {
+      if (to) {
+        float& out = to.grad.data()[c];
+        out = static_cast<float>(to.mode == Accumulate::add ? static_cast<double>(out) + value : value);
+      }
+    };
+    put(dgamma, static_cast<double>(inv_std[c]) * b);
+    put(dbeta, a);
+  }
+
+  // per_row = g a / n, per_deviation = g inv_std^2 b / n
+  void put_shares(int64_t c, double mean_a, double mean_b, float* per_row, float* per_deviation) const {
+    const auto inverse = static_cast<double>(inv_std[c]);
+    const auto g = static_cast<double>(scale[c]);
+    per_row[c] = static_cast<float>(g * mean_a);
+    per_deviation[c] = static_cast<float>(g * inverse * inverse * mean_b);
+  }
+
+  // Without per_row the statistics are frozen.
+  void put_data(ThreadPool& pool, const float* per_row, const float* per_deviation, const GradTarget& dx) const {
+    const int64_t channels = x.channels();
+    const Put mode = put_mode(dx);
+    for_row_ranges(pool, cut_rows(x.rows(), 2 * channels), [&](int64_t begin, int64_t end) {
+      const vf slopes = set1(slope);
+      for (int64_t row = begin; row < end; ++row) {
+        const float* px = x.data() + row * x.pitch();
+        const float* pdy = dy.data() + row * dy.pitch();
+        float* pdx = dx.grad.data() + row * dx.grad.pitch();
+        for_vectors(channels, [&](int64_t c, auto lanes) {
+          const vf d = lanes.load(px + c) - lanes.load(centre + c);
+          const vf g = lanes.load(scale + c);
+          const vf e = activation_gradient(fma(d, g, lanes.load(shift + c)), slopes, lanes.load(pdy + c));
+          vf result = e * g;
+          if (per_row) {
+            result = (result - lanes.load(per_row + c)) - d * lanes.load(per_deviation + c);
+          }
+          lanes.put(pdx + c, result, mode);
+        });
+      }
+    });
+  }
+};
+
+// What a channel's statistics come to, from the mean and the sum of squared deviations of n rows.
+struct Statistic {
+  double mean, m2, n;
+
+  void put(int64_t c, float eps, float momentum, const Tensor& running_mean, const Tensor& running_var,
+           const Tensor& means, const Tensor& inv_std) const {
+    const double variance = m2 / n;
+    const double unbiased = n > 1 ? n / (n - 1.0) : 1.0;
+    const auto share = static_cast<double>(momentum);
+    float* running[2] = {running_mean.data() + c, running_var.data() + c};
+    *running[0] = static_cast<float>((1.0 - share) * static_cast<double>(*running[0]) + share * mean);
+    *running[1] = static_cast<float>((1.0 - share) * static_cast<double>(*running[1]) + share * variance * unbiased);
+    means.data()[c] = static_cast<float>(mean);
+    inv_std.data()[c] = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)));
+  }
+};
 
 }  // namespace
 
@@ -75,8 +197,6 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
                  });
 
   const auto n = static_cast<double>(x.rows());
-  const double unbiased = x.rows() > 1 ? n / (n - 1.0) : 1.0;
-  const auto share = static_cast<double>(momentum);
   for (int64_t first = 0; first < channels; first += kCombine) {
     const int64_t count = channels - first < kCombine ? channels - first : kCombine;
     double means[kCombine] = {};
@@ -100,13 +220,31 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
       }
     }
     for (int64_t i = 0; i < count; ++i) {
-      const double variance = m2[i] / n;
-      float* running[2] = {running_mean.data() + first + i, running_var.data() + first + i};
-      *running[0] = static_cast<float>((1.0 - share) * static_cast<double>(*running[0]) + share * means[i]);
-      *running[1] = static_cast<float>((1.0 - share) * static_cast<double>(*running[1]) + share * variance * unbiased);
-      mean.data()[first + i] = static_cast<float>(means[i]);
-      inv_std.data()[first + i] = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)));
+      Statistic{means[i], m2[i], n}.put(first + i, eps, momentum, running_mean, running_var, mean, inv_std);
     }
+  }
+}
+
+void CpuBackend::batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
+                                            const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                                            const Tensor& inv_std) {
+  const int64_t channels = mean.elements();
+  const int64_t parts = moments.elements() / (2 * channels);
+  const auto n = static_cast<double>(rows);
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto at = [&](int64_t part, int64_t which) {
+      return static_cast<double>(moments.data()[(2 * part + which) * channels + c]);
+    };
+    double sum = 0;
+    for (int64_t part = 0; part < parts; ++part) {
+      sum += at(part, 0);
+    }
+    Statistic all{sum / static_cast<double>(parts), 0, n * static_cast<double>(parts)};
+    for (int64_t part = 0; part < parts; ++part) {
+      const double d = at(part, 0) - all.mean;
+      all.m2 += at(part, 1) * (n - 1) + n * d * d;
+    }
+    all.put(c, eps, momentum, running_mean, running_var, mean, inv_std);
   }
 }
 
@@ -148,91 +286,54 @@ void CpuBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const 
   const Pieces pieces = cut_for_columns(x.rows(), 2 * channels);
   const Workspace::Lease lease = workspace().lease(
       static_cast<size_t>((pieces.count() * 2 + 3) * channels) * sizeof(float), "batch_norm_backward");
-  float* scale = lease.floats();
-  float* per_row = scale + channels;          // g a / n
-  float* per_deviation = per_row + channels;  // g inv_std^2 b / n
-  float* partials = per_deviation + channels;
-  const float* centre = mean.data();
-  const float* shift = beta.data();
-  for_vectors(channels, [&](int64_t c, auto lanes) {
-    lanes.store(scale + c, lanes.load(gamma.data() + c) * lanes.load(inv_std.data() + c));
-  });
-
+  float* per_row = lease.floats() + channels;
+  float* per_deviation = per_row + channels;
+  const Gradient gradient(x, mean, inv_std, gamma, beta, f, dy, lease.floats());
   if (dgamma || dbeta || (dx && of_batch)) {
-    reduce_columns(runtime_.pool, pieces, channels, 2, partials,
-                   [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
-                     constexpr int kVectors = decltype(vectors)::count;
-                     const vf slope = set1(f.slope);
-                     vf a[kVectors] = {};
-                     vf b[kVectors] = {};
-                     const float* px = x.data() + row * x.pitch() + c;
-                     const float* pdy = dy.data() + row * dy.pitch() + c;
-                     for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
-                       for (int v = 0; v < kVectors; ++v) {
-                         const int64_t k = v * kLanes;
-                         __builtin_prefetch(px + kChunkRows * x.pitch() + k);
-                         __builtin_prefetch(pdy + kChunkRows * dy.pitch() + k);
-                         const vf d = lanes.load(px + k) - lanes.load(centre + c + k);
-                         const vf z = fma(d, lanes.load(scale + c + k), lanes.load(shift + c + k));
-                         const vf e = activation_gradient(z, slope, lanes.load(pdy + k));
-                         a[v] += e;
-                         b[v] = fma(e, d, b[v]);
-                       }
-                     }
-                     for (int v = 0; v < kVectors; ++v) {
-                       float* pa = partial + v * kLanes;
-                       float* pb = pa + channels;
-                       lanes.store(pa, before == 0 ? a[v] : a[v] + lanes.load(pa));
-                       lanes.store(pb, before == 0 ? b[v] : b[v] + lanes.load(pb));
-                     }
-                   });
     const auto n = static_cast<double>(x.rows());
-    for (int64_t first = 0; first < channels; first += kCombine) {
-      const int64_t count = channels - first < kCombine ? channels - first : kCombine;
-      double a[kCombine];
-      double b[kCombine];
-      add_partials(pieces, channels, 2, partials, 0, first, count, a);
-      add_partials(pieces, channels, 2, partials, 1, first, count, b);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t c = first + i;
-        const auto inverse = static_cast<double>(inv_std.data()[c]);
-        const double g = static_cast<double>(scale[c]);
-        per_row[c] = static_cast<float>(g * a[i] / n);
-        per_deviation[c] = static_cast<float>(g * inverse * inverse * b[i] / n);
-        if (dbeta) {
-          float& out = dbeta.grad.data()[c];
-          out = static_cast<float>(dbeta.mode == Accumulate::add ? static_cast<double>(out) + a[i] : a[i]);
-        }
-        if (dgamma) {
-          float& out = dgamma.grad.data()[c];
-          const double value = inverse * b[i];
-          out = static_cast<float>(dgamma.mode == Accumulate::add ? static_cast<double>(out) + value : value);
-        }
-      }
-    }
+    gradient.sum(runtime_.pool, pieces, per_deviation + channels, [&](int64_t c, double a, double b) {
+      gradient.put_parameters(c, a, b, dgamma, dbeta);
+      gradient.put_shares(c, a / n, b / n, per_row, per_deviation);
+    });
   }
+  if (dx) {
+    gradient.put_data(runtime_.pool, of_batch ? per_row : nullptr, per_deviation, dx);
+  }
+}
+
+void CpuBackend::batch_norm_backward_sums(const Tensor& x, const Tensor& mean, const Tensor& inv_std,
+                                          const Tensor& gamma, const Tensor& beta, Activation f, const Tensor& dy,
+                                          const Tensor& sums, const GradTarget& dgamma, const GradTarget& dbeta) {
+  const int64_t channels = x.channels();
+  const Pieces pieces = cut_for_columns(x.rows(), 2 * channels);
+  const Workspace::Lease lease = workspace().lease(
+      static_cast<size_t>((pieces.count() * 2 + 1) * channels) * sizeof(float), "batch_norm_backward_sums");
+  const Gradient gradient(x, mean, inv_std, gamma, beta, f, dy, lease.floats());
+  gradient.sum(runtime_.pool, pieces, lease.floats() + channels, [&](int64_t c, double a, double b) {
+    gradient.put_parameters(c, a, b, dgamma, dbeta);
+    sums.data()[c] = static_cast<float>(a);
+    sums.data()[channels + c] = static_cast<float>(b);
+  });
+}
+
+void CpuBackend::batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std,
+                                          const Tensor& gamma, const Tensor& beta, Activation f, const Tensor& dy,
+                                          const Tensor& sums, int64_t rows, const GradTarget& dx) {
   if (!dx) {
     return;
   }
-  const Put mode = put_mode(dx);
-  for_row_ranges(runtime_.pool, cut_rows(x.rows(), 2 * channels), [&](int64_t begin, int64_t end) {
-    const vf slope = set1(f.slope);
-    for (int64_t row = begin; row < end; ++row) {
-      const float* px = x.data() + row * x.pitch();
-      const float* pdy = dy.data() + row * dy.pitch();
-      float* pdx = dx.grad.data() + row * dx.grad.pitch();
-      for_vectors(channels, [&](int64_t c, auto lanes) {
-        const vf d = lanes.load(px + c) - lanes.load(centre + c);
-        const vf g = lanes.load(scale + c);
-        const vf e = activation_gradient(fma(d, g, lanes.load(shift + c)), slope, lanes.load(pdy + c));
-        vf result = e * g;
-        if (of_batch) {
-          result = (result - lanes.load(per_row + c)) - d * lanes.load(per_deviation + c);
-        }
-        lanes.put(pdx + c, result, mode);
-      });
-    }
-  });
+  const int64_t channels = x.channels();
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(3 * channels) * sizeof(float), "batch_norm_backward_data");
+  float* per_row = lease.floats() + channels;
+  float* per_deviation = per_row + channels;
+  const Gradient gradient(x, mean, inv_std, gamma, beta, f, dy, lease.floats());
+  const auto n = static_cast<double>(rows);
+  for (int64_t c = 0; c < channels; ++c) {
+    gradient.put_shares(c, static_cast<double>(sums.data()[c]) / n, static_cast<double>(sums.data()[channels + c]) / n,
+                        per_row, per_deviation);
+  }
+  gradient.put_data(runtime_.pool, per_row, per_deviation, dx);
 }
 
 void CpuBackend::batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,

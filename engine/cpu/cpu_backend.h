@@ -27,7 +27,7 @@ class CpuBackend final : public Backend {
   void scale_by(const Tensor& factor, const Tensor& x, const GradTarget& y) override;
   void activation_forward(const Tensor& x, Activation f, const Tensor& y) override;
   void activation_backward(const Tensor& y, Activation f, const Tensor& dy, const GradTarget& dx) override;
-  void dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) override;
+  void dropout(const Tensor& x, float probability, RandomKey key, int64_t first, const GradTarget& y) override;
   bool all_finite(const Tensor& x) override;
 
   void column_sums(const Tensor& x, const GradTarget& sums) override;
@@ -35,7 +35,8 @@ class CpuBackend final : public Backend {
   void normalise_rows_forward(const Tensor& x, float beta, const Tensor& norms, const Tensor& y) override;
   void normalise_rows_backward(const Tensor& x, const Tensor& norms, float beta, const Tensor& dy,
                                const GradTarget& dx) override;
-
+  void take_columns(const Tensor& x, const Tensor& columns, const Tensor& y) override;
+  void put_columns(const Tensor& dy, const Tensor& columns, const GradTarget& dx) override;
   void softmax_forward(const Tensor& x, const Tensor& y) override;
   void softmax_backward(const Tensor& y, const Tensor& dy, const GradTarget& dx) override;
   void log_softmax_forward(const Tensor& x, const Tensor& y) override;
@@ -69,12 +70,21 @@ class CpuBackend final : public Backend {
 
   void batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
                              const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) override;
+  void batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
+                                  const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                                  const Tensor& inv_std) override;
   void batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) override;
   void batch_norm_forward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
                           const Tensor& beta, Activation f, const Tensor& y) override;
   void batch_norm_backward(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
                            const Tensor& beta, Activation f, Statistics statistics, const Tensor& dy,
                            const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) override;
+  void batch_norm_backward_sums(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums,
+                                const GradTarget& dgamma, const GradTarget& dbeta) override;
+  void batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
+                                const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums, int64_t rows,
+                                const GradTarget& dx) override;
   void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
                        const Tensor& folded_bias) override;

@@ -1,6 +1,6 @@
 // Elementwise kernels: one pass over memory each, by stretches that run across rows where no tensor has a pitch.
-// Dropout draws the number of element row * C + c from Philox (math/philox.h), four to a block; nothing is saved, its
-// backward draws them again.
+// Dropout draws the number of element first + row * C + c from Philox (math/philox.h), four to a block; nothing is
+// saved, its backward draws them again.
 
 #include "engine/cpu/cpu_backend.h"
 #include "engine/cpu/lanes.h"
@@ -94,7 +94,7 @@ void CpuBackend::activation_backward(const Tensor& y, Activation f, const Tensor
   });
 }
 
-void CpuBackend::dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) {
+void CpuBackend::dropout(const Tensor& x, float probability, RandomKey key, int64_t first, const GradTarget& y) {
   if (!y) {
     return;
   }
@@ -106,7 +106,7 @@ void CpuBackend::dropout(const Tensor& x, float probability, RandomKey key, cons
       const float* px = at(x, row, column + begin);
       float* py = out(y.grad, row, column + begin);
       float factors[kBatch + 4];
-      const float* keep = draw_factors(key, row * x.channels() + column + begin, probability, factor, factors);
+      const float* keep = draw_factors(key, first + row * x.channels() + column + begin, probability, factor, factors);
       for_vectors(n - begin < kBatch ? n - begin : kBatch, [&](int64_t i, auto lanes) {
         // Selected, not multiplied: what is dropped may be infinite.
         const vf kept = lanes.load(keep + i);

@@ -2,7 +2,8 @@
 // cache.
 //   centre:     y = x - mean(x);              linear and symmetric, so its own backward
 //   normalise:  y = x / n + beta x, n = |x|;  dx = (dy - u (u . dy)) / n + beta dy, u = x / n.  Saved: x, n
-// column_sums: see column_reduce.h.
+// column_sums: see column_reduce.h. Columns are taken and put one by one: the class of a batch is a number or two a
+// row.
 
 #include <cmath>
 
@@ -130,6 +131,38 @@ void CpuBackend::normalise_rows_backward(const Tensor& x, const Tensor& norms, f
       for_vectors(channels, [&](int64_t c, auto lanes) {
         lanes.put(pdx + c, fma(lanes.load(px + c), factor_x, lanes.load(pdy + c) * factor_dy), mode);
       });
+    }
+  });
+}
+
+void CpuBackend::take_columns(const Tensor& x, const Tensor& columns, const Tensor& y) {
+  const int32_t* from = columns.ints();
+  for_row_ranges(runtime_.pool, cut_rows(y.rows(), y.channels()), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* px = x.data() + row * x.pitch();
+      float* py = y.data() + row * y.pitch();
+      for (int64_t j = 0; j < y.channels(); ++j) {
+        py[j] = px[from[j]];
+      }
+    }
+  });
+}
+
+void CpuBackend::put_columns(const Tensor& dy, const Tensor& columns, const GradTarget& dx) {
+  if (!dx) {
+    return;
+  }
+  if (dx.mode == Accumulate::overwrite) {
+    fill(0.0F, dx.grad);
+  }
+  const int32_t* to = columns.ints();
+  for_row_ranges(runtime_.pool, cut_rows(dy.rows(), dy.channels()), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* pdy = dy.data() + row * dy.pitch();
+      float* pdx = dx.grad.data() + row * dx.grad.pitch();
+      for (int64_t j = 0; j < dy.channels(); ++j) {
+        pdx[to[j]] += pdy[j];
+      }
     }
   });
 }

@@ -8,8 +8,8 @@
 // Saved: x, mean, inv_std. z is found again by the same operations as forward's, so f' sees the same sign.
 //
 // Bytes that must move, for e elements: statistics 4e, two launches; forward 8e, one; backward 20e, three (8e and two
-// for dgamma and dbeta alone, 12e and one for dx alone with frozen statistics); fold 8 bytes a weight, two. Adding to a
-// target reads it too.
+// for dgamma and dbeta alone, 12e and one for dx alone with frozen statistics; a batch in parts: sums 8e, two, and data
+// 12e, one); fold 8 bytes a weight, two. Adding to a target reads it too.
 
 #include "engine/cuda/column_reduce.h"
 #include "engine/cuda/cuda_backend.h"
@@ -215,9 +215,10 @@ struct JoinGradients {
   const float* partials;
   int64_t count, rows;
   const float *inv_std, *gamma;
-  float* per_row;        // g a / n
-  float* per_deviation;  // g inv_std^2 b / n
-  Out dgamma, dbeta;     // without data: not wanted
+  float* per_row;        // g a / n, and
+  float* per_deviation;  // g inv_std^2 b / n; or, where the rest of the batch is to come, a and b themselves
+  bool whole;
+  Out dgamma, dbeta;  // without data: not wanted
 
   template <int kWidth>
   using Sums = GradientSums<kWidth>;
@@ -240,9 +241,11 @@ struct JoinGradients {
     const auto inverse = load<kWidth>(inv_std + column), g = load<kWidth>(gamma + column);
     const auto dg = each<kWidth>([&](int i) { return inverse.at[i] * sums.b.at[i]; });
     const auto scale = each<kWidth>([&](int i) { return g.at[i] * inverse.at[i]; });
-    store<kWidth>(per_row + column, each<kWidth>([&](int i) { return scale.at[i] * sums.a.at[i] * share; }));
-    store<kWidth>(per_deviation + column,
-                  each<kWidth>([&](int i) { return scale.at[i] * inverse.at[i] * dg.at[i] * share; }));
+    store<kWidth>(per_row + column,
+                  each<kWidth>([&](int i) { return whole ? scale.at[i] * sums.a.at[i] * share : sums.a.at[i]; }));
+    store<kWidth>(per_deviation + column, each<kWidth>([&](int i) {
+                    return whole ? scale.at[i] * inverse.at[i] * dg.at[i] * share : sums.b.at[i];
+                  }));
     if (dgamma.data) {
       dgamma.put<kWidth>(0, column, dg);
     }
@@ -270,6 +273,64 @@ struct Backward {
         return per_row ? (e - a.at[i]) - deviation * b.at[i] : e;
       });
     };
+  }
+};
+
+// Backward with sums that are not yet shares.
+struct BackwardOfPart {
+  In x, dy;
+  Channels channels;
+  float slope;
+  const float *sums, *inv_std;
+  int64_t count;
+  float share;  // 1 / n
+
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    const auto here = channels.at<kWidth>(column);
+    const auto a = load<kWidth>(sums + column), s = load<kWidth>(inv_std + column);
+    const auto b = each<kWidth>([&](int i) { return sums[count + column + i]; });
+    const auto per_row = each<kWidth>([&](int i) { return here.scale.at[i] * a.at[i] * share; });
+    const auto per_deviation =
+        each<kWidth>([&](int i) { return here.scale.at[i] * s.at[i] * s.at[i] * b.at[i] * share; });
+    return [this, column, here, per_row, per_deviation](int64_t row) {
+      const auto v = x.load<kWidth>(row, column), d = dy.load<kWidth>(row, column);
+      return each<kWidth>([&](int i) {
+        const float deviation = v.at[i] - here.mean.at[i];
+        const float e = activation_gradient(here.z(i, deviation), slope, d.at[i]) * here.scale.at[i];
+        return (e - per_row.at[i]) - deviation * per_deviation.at[i];
+      });
+    };
+  }
+};
+
+// Gives the means, and writes the rest as it goes.
+struct JoinParts {
+  const float* moments;  // [parts, 2, C]
+  int64_t parts, channels;
+  float rows, eps, momentum;
+  float *running_mean, *running_var, *inv_std;
+
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    return [this, column](int64_t) { return each<kWidth>([&](int i) { return channel(column + i); }); };
+  }
+  __device__ float channel(int64_t c) const {
+    const float origin = moments[c], count = static_cast<float>(parts);
+    float sum = 0.0F, m2 = 0.0F;
+    for (int64_t part = 0; part < parts; ++part) {
+      sum += moments[2 * part * channels + c] - origin;
+    }
+    const float offset = sum / count;
+    for (int64_t part = 0; part < parts; ++part) {
+      const float d = (moments[2 * part * channels + c] - origin) - offset;
+      m2 += fmaf(d * d, rows, moments[(2 * part + 1) * channels + c] * (rows - 1.0F));
+    }
+    const float n = rows * count, mean = origin + offset, variance = m2 / n;
+    running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * mean;
+    running_var[c] = (1.0F - momentum) * running_var[c] + momentum * (n > 1.0F ? m2 / (n - 1.0F) : variance);
+    inv_std[c] = 1.0F / sqrtf(variance + eps);
+    return mean;
   }
 };
 
@@ -332,6 +393,16 @@ void CudaBackend::batch_norm_statistics(const Tensor& x, float eps, float moment
               pieces, channels);
 }
 
+void CudaBackend::batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
+                                             const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                                             const Tensor& inv_std) {
+  const int64_t channels = mean.elements();
+  map(at("batch_norm_join_statistics"), false,
+      JoinParts{moments.data(), moments.elements() / (2 * channels), channels, static_cast<float>(rows), eps, momentum,
+                running_mean.data(), running_var.data(), inv_std.data()},
+      1, channels, mean);
+}
+
 void CudaBackend::batch_norm_inv_std(const Tensor& variance, float eps, const Tensor& inv_std) {
   map(at("batch_norm_inv_std"), begin_in_fours({&variance, &inv_std}), InvStd{variance.data(), eps}, 1,
       variance.elements(), inv_std);
@@ -362,13 +433,42 @@ void CudaBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const
   if (dgamma || dbeta || (dx && of_batch)) {
     for_columns(where, fours, TakeGradients{x, dy, per_channel, f.slope, partials, channels}, pieces, channels);
     join_pieces(where, fours,
-                JoinGradients{partials, channels, x.rows(), inv_std.data(), gamma.data(), per_row, per_deviation,
+                JoinGradients{partials, channels, x.rows(), inv_std.data(), gamma.data(), per_row, per_deviation, true,
                               dgamma, dbeta},
                 pieces, channels);
   }
   if (dx) {
     map(where, inputs_in_fours && in_fours({&dx.grad}),
         Backward{x, dy, per_channel, f.slope, of_batch ? per_row : nullptr, per_deviation}, x.rows(), channels, dx);
+  }
+}
+
+void CudaBackend::batch_norm_backward_sums(const Tensor& x, const Tensor& mean, const Tensor& inv_std,
+                                           const Tensor& gamma, const Tensor& beta, Activation f, const Tensor& dy,
+                                           const Tensor& sums, const GradTarget& dgamma, const GradTarget& dbeta) {
+  const int64_t channels = x.channels();
+  const bool fours = channels % 4 == 0 && in_fours({&x, &mean, &inv_std, &gamma, &beta, &dy}) &&
+                     begin_in_fours({&sums, &dgamma.grad, &dbeta.grad});
+  const RowPieces pieces = cut_rows(x.rows(), fours ? channels / 4 : channels);
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(pieces.count() * 2 * channels) * sizeof(float), "batch_norm_backward_sums");
+  const Launch where = at("batch_norm_backward_sums");
+  const Channels per_channel(mean, inv_std, gamma, beta);
+  for_columns(where, fours, TakeGradients{x, dy, per_channel, f.slope, lease.floats(), channels}, pieces, channels);
+  join_pieces(where, fours,
+              JoinGradients{lease.floats(), channels, x.rows(), inv_std.data(), gamma.data(), sums.data(),
+                            sums.data() + channels, false, dgamma, dbeta},
+              pieces, channels);
+}
+
+void CudaBackend::batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std,
+                                           const Tensor& gamma, const Tensor& beta, Activation f, const Tensor& dy,
+                                           const Tensor& sums, int64_t rows, const GradTarget& dx) {
+  if (dx) {
+    map(at("batch_norm_backward_data"), in_fours({&x, &mean, &inv_std, &gamma, &beta, &dy, &sums, &dx.grad}),
+        BackwardOfPart{x, dy, Channels(mean, inv_std, gamma, beta), f.slope, sums.data(), inv_std.data(), x.channels(),
+                       1.0F / static_cast<float>(rows)},
+        x.rows(), x.channels(), dx);
   }
 }
 

@@ -1,6 +1,6 @@
 // Elementwise kernels: one launch and one pass over memory each (map.h), all tensors without a pitch taken as one row.
-// Dropout draws the number of element row * C + c from Philox (math/philox.h), four to a block; nothing is saved, its
-// backward draws them again.
+// Dropout draws the number of element first + row * C + c from Philox (math/philox.h), four to a block; nothing is
+// saved, its backward draws them again.
 //
 // Bytes that must move, for e elements (adding to a target reads it too, + 4e):
 //   fill 4e   scale, scale_by, activation_forward, dropout 8e   add, activation_backward 12e
@@ -80,6 +80,7 @@ struct Dropout {
   In x;
   int64_t channels;
   RandomKey key;
+  int64_t number;  // of the first element
   float probability, factor;
 
   __device__ float keep(uint32_t word, float v) const {
@@ -91,7 +92,7 @@ struct Dropout {
   __device__ auto at(int64_t column) const {
     return [this, column](int64_t row) {
       const auto v = x.load<kWidth>(row, column);
-      const auto first = static_cast<uint64_t>(row * channels + column);
+      const auto first = static_cast<uint64_t>(number + row * channels + column);
       const PhiloxBlock words = random_words(key, first / 4);
       if (kWidth == 4 && first % 4 == 0) {
         return each<kWidth>([&](int i) { return keep(words.word[i], v.at[i]); });
@@ -149,10 +150,10 @@ void CudaBackend::activation_backward(const Tensor& y, Activation f, const Tenso
   }
 }
 
-void CudaBackend::dropout(const Tensor& x, float probability, RandomKey key, const GradTarget& y) {
+void CudaBackend::dropout(const Tensor& x, float probability, RandomKey key, int64_t first, const GradTarget& y) {
   if (y) {
     const float factor = probability < 1.0F ? 1.0F / (1.0F - probability) : 0.0F;
-    map_elements(at("dropout"), {&x, &y.grad}, Dropout{x, x.channels(), key, probability, factor}, y);
+    map_elements(at("dropout"), {&x, &y.grad}, Dropout{x, x.channels(), key, first, probability, factor}, y);
   }
 }
 

@@ -5,10 +5,13 @@
 // column_sums: see column_reduce.h; pieces, then their sum.
 //
 // Bytes that must move, for e elements: centre_rows, normalise_rows_forward 8e, normalise_rows_backward 12e, one launch
-// each; column_sums 4e, two launches. Adding to a target reads it too.
+// each; column_sums 4e, two launches. Taking or putting columns: 4 bytes for each number of the wider and of the
+// narrower matrix that is touched, one launch; a thread finds its column among those put by halving. Adding to a target
+// reads it too.
 
 #include "engine/cuda/column_reduce.h"
 #include "engine/cuda/cuda_backend.h"
+#include "engine/cuda/map.h"
 #include "engine/cuda/row_groups.h"
 
 namespace gle::cuda {
@@ -133,6 +136,48 @@ struct NormaliseBack {
   }
 };
 
+struct TakeColumns {
+  In x;
+  const int32_t* columns;
+
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    return [this, column](int64_t row) { return each<kWidth>([&](int i) { return x.at(row, columns[column + i]); }); };
+  }
+};
+
+struct PutColumns {
+  In dy;
+  const int32_t* columns;
+  int64_t count;
+
+  // Where the column is in the ascending list, or -1.
+  __device__ int64_t place_of(int64_t column) const {
+    int64_t low = 0, high = count;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (columns[middle] < column) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low < count && columns[low] == column ? low : -1;
+  }
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    struct Places {
+      int64_t at[kWidth];
+    } places;
+    for (int i = 0; i < kWidth; ++i) {
+      places.at[i] = place_of(column + i);
+    }
+    return [this, places](int64_t row) {
+      return each<kWidth>([&](int i) { return places.at[i] < 0 ? 0.0F : dy.at(row, places.at[i]); });
+    };
+  }
+};
+
 }  // namespace
 
 void CudaBackend::column_sums(const Tensor& x, const GradTarget& sums) {
@@ -165,6 +210,17 @@ void CudaBackend::normalise_rows_backward(const Tensor& x, const Tensor& norms, 
   if (dx) {
     for_rows(at("normalise_rows_backward"), in_fours({&x, &dy, &dx.grad}),
              NormaliseBack{x, dy, x.channels(), beta, norms.data(), dx}, x.rows(), x.channels());
+  }
+}
+
+void CudaBackend::take_columns(const Tensor& x, const Tensor& columns, const Tensor& y) {
+  map(at("take_columns"), in_fours({&y}), TakeColumns{x, columns.ints()}, y.rows(), y.channels(), y);
+}
+
+void CudaBackend::put_columns(const Tensor& dy, const Tensor& columns, const GradTarget& dx) {
+  if (dx) {
+    map(at("put_columns"), in_fours({&dx.grad}), PutColumns{dy, columns.ints(), columns.elements()}, dx.grad.rows(),
+        dx.grad.channels(), dx);
   }
 }
 

@@ -120,7 +120,9 @@ Bytes section(std::span<const CheckpointSection> sections, std::string_view want
   return found->bytes;
 }
 
-CheckpointFile::CheckpointFile(const std::filesystem::path& path)
-    : path_(path), content_(read_file(path.string())), sections_(parse_checkpoint(content_, path.string())) {}
+CheckpointFile::CheckpointFile(const std::filesystem::path& path) : CheckpointFile(path, read_file(path.string())) {}
+
+CheckpointFile::CheckpointFile(std::filesystem::path path, std::vector<std::byte> content)
+    : path_(std::move(path)), content_(std::move(content)), sections_(parse_checkpoint(content_, path_.string())) {}
 
 }  // namespace gle

@@ -45,12 +45,15 @@ class CheckpointFile {
  public:
   // Reads and checks all of it; anything wrong throws ErrorCode::weights, or ErrorCode::io if it cannot be read.
   explicit CheckpointFile(const std::filesystem::path& path);
+  // The same of a file that somebody else has read.
+  CheckpointFile(std::filesystem::path path, std::vector<std::byte> content);
 
   const std::vector<CheckpointSection>& sections() const { return sections_; }
   std::span<const std::byte> operator[](std::string_view name) const {
     return section(sections_, name, path_.string());
   }
   const std::filesystem::path& path() const { return path_; }
+  const std::vector<std::byte>& content() const { return content_; }
 
  private:
   std::filesystem::path path_;

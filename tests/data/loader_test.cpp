@@ -7,6 +7,7 @@
 
 #include "engine/cpu/cpu.h"
 #include "tests/data/support.h"
+#include "tests/expect_error.h"
 
 namespace gle::data::test {
 
@@ -87,6 +88,42 @@ TEST(Loader, SameBitsWithAnyWorkersCacheAndResume) {
 }
 
 // Mirrored, turned, padded, in either order of colours: what is left for the device gives the same bits.
+TEST(Loader, PartsOfABatchAreWhatTheWholeHasThere) {
+  TempFolder folder;
+  write_pictures(folder);
+  const auto data = dataset(folder);
+  const EpochPlan plan = plan_classes(train_members(*data), {4, 2}, 11, 3);
+  Loader whole(data, options_with(0));
+  whole.start(plan, 3);
+  std::vector<std::unique_ptr<Loader>> loaders;
+  for (int part = 0; part < 4; ++part) {
+    LoaderOptions options = options_with(1);
+    options.part = part;
+    options.parts = 4;
+    loaders.push_back(std::make_unique<Loader>(data, options));
+    loaders.back()->start(plan, 3);
+  }
+  for (Batch all; whole.next(all);) {
+    EXPECT_EQ(all.all_labels, all.labels);
+    for (size_t part = 0; part < loaders.size(); ++part) {
+      Batch own;
+      ASSERT_TRUE(loaders[part]->next(own));
+      EXPECT_EQ(own.all_labels, all.labels);
+      ASSERT_EQ(own.items.size(), 2U);
+      const auto elements = static_cast<size_t>(own.images.elements());
+      for (size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(own.items[i], all.items[2 * part + i]);
+        EXPECT_EQ(own.labels[i], all.labels[2 * part + i]);
+      }
+      EXPECT_EQ(std::memcmp(own.images.data(), all.images.data() + part * elements, elements * sizeof(float)), 0);
+    }
+  }
+  LoaderOptions options = options_with(0);
+  options.parts = 3;
+  Loader thirds(data, options);
+  EXPECT_ERROR(thirds.start(plan, 3), ErrorCode::usage, {"batches of 8", "3 equal parts"});
+}
+
 TEST(Loader, BytesBecomeTheSameNumbers) {
   TempFolder folder;
   write_pictures(folder);

@@ -21,6 +21,7 @@ struct Task {
   Work work;
   std::vector<std::shared_ptr<const bool>> after;
   std::shared_ptr<bool> done = std::make_shared<bool>(false);
+  std::function<bool()> ready = {};  // what it waits for outside this process; empty: nothing
 };
 
 struct Node {
@@ -89,6 +90,8 @@ class Scheduler {
   // As submit, for events: says when it is done.
   std::shared_ptr<const bool> mark(CUstream_st& stream, Work work);
   void wait_for(CUstream_st& stream, std::shared_ptr<const bool> done);
+  // As submit, for work that may run only once `ready` says so, which other processes decide.
+  cudaError_t submit_when(CUstream_st& stream, std::function<bool()> ready, Work work);
 
   void finish(CUstream_st& stream);
   void finish_device(int device);
@@ -104,6 +107,7 @@ class Scheduler {
 
  private:
   bool step(CUstream_st& stream);
+  bool waits_outside() const;
   template <class F>
   void run_while(const F& unfinished);
   Task& append(CUstream_st& stream, Work work);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/kernel_test.h"
@@ -62,6 +63,52 @@ Kernel batch_norm_statistics() {
          [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
            b.batch_norm_statistics(in[0], kEps, momentum, out[0].grad, out[1].grad, out[2].grad, out[3].grad);
          }});
+  }
+  return kernel;
+}
+
+// Of all parts together, as if they were one batch.
+Kernel batch_norm_join_statistics() {
+  Kernel kernel{"batch_norm_join_statistics", {}};
+  Draw draw(65);
+  for (const int64_t channels : {1, 3, 16, 33, 257}) {
+    for (const int64_t parts : {1, 2, 5}) {
+      for (const int64_t rows : {1, 6}) {
+        if (parts * rows < 2) {
+          continue;
+        }
+        const Array x = draw.array(Shape{parts * rows, channels}, 8, 12);
+        Array moments(Shape{parts, 2, channels});
+        for (int64_t part = 0; part < parts; ++part) {
+          Array own(Shape{rows, channels});
+          std::copy_n(x.values.begin() + part * own.size(), own.size(), own.values.begin());
+          const reference::BatchStatistics s = reference::batch_statistics(own);
+          for (int64_t c = 0; c < channels; ++c) {
+            moments[2 * part * channels + c] = s.mean[c];
+            moments[(2 * part + 1) * channels + c] = rows > 1 ? s.unbiased_variance[c] : 0;
+          }
+        }
+        const float momentum = draw.one_of<float>({0.1F, 1.0F});
+        const Array mean = draw.array(Shape{channels}), variance = draw.array(Shape{channels}, 0.5, 2);
+        const reference::BatchStatistics all = reference::batch_statistics(x);
+        const auto moved = [&](const Array& old, const Array& now) {
+          return reference::add(reference::scale(old, 1 - double{momentum}), reference::scale(now, momentum));
+        };
+        const auto output = [](const Array& expected, const Array& initial) {
+          return KernelOutput{
+              .expected = expected, .sliceable = false, .adds = false, .initial = initial, .tolerance = 2e-5};
+        };
+        kernel.cases.push_back(
+            {std::to_string(parts) + " parts of " + std::to_string(rows) + "x" + std::to_string(channels),
+             {{moments, DType::f32, false}},
+             {output(moved(mean, all.mean), mean), output(moved(variance, all.unbiased_variance), variance),
+              output(all.mean, {}), output(reference::inv_std(all.variance, kEps), {})},
+             [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+               b.batch_norm_join_statistics(in[0], rows, kEps, momentum, out[0].grad, out[1].grad, out[2].grad,
+                                            out[3].grad);
+             }});
+      }
+    }
   }
   return kernel;
 }
@@ -139,6 +186,67 @@ Kernel batch_norm_backward() {
   return kernel;
 }
 
+// Sums of e and e (x - mean) by channel, from the gradients that they give.
+Array gradient_sums(const reference::BatchNormGradients& g, const Array& inv_std) {
+  Array sums(Shape{2, inv_std.size()});
+  for (int64_t c = 0; c < inv_std.size(); ++c) {
+    sums[c] = g.dbeta[c];
+    sums[inv_std.size() + c] = g.dgamma[c] / inv_std[c];
+  }
+  return sums;
+}
+
+Kernel batch_norm_backward_sums() {
+  Kernel kernel{"batch_norm_backward_sums", {}};
+  Draw draw(66);
+  for (const Shape& shape : row_shapes()) {
+    const Activation f = draw.one_of<Activation>({kIdentity, kRelu, Activation{0.25F}});
+    const Norm norm = draw_norm(draw, shape);
+    const Array dy = draw.array(shape);
+    const reference::BatchNormGradients g = reference::batch_norm_backward(norm.x, norm.mean, norm.inv_std, norm.gamma,
+                                                                           norm.beta, f, Statistics::of_batch, dy);
+    std::vector<KernelInput> inputs = inputs_of(norm);
+    inputs.push_back({dy});
+    kernel.cases.push_back({name_of(shape) + " slope " + std::to_string(f.slope),
+                            inputs,
+                            {{.expected = gradient_sums(g, norm.inv_std), .sliceable = false, .adds = false},
+                             {.expected = g.dgamma, .sliceable = false, .omissible = true},
+                             {.expected = g.dbeta, .sliceable = false, .omissible = true}},
+                            [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              b.batch_norm_backward_sums(in[0], in[1], in[2], in[3], in[4], f, in[5], out[0].grad,
+                                                         out[1], out[2]);
+                            }});
+  }
+  return kernel;
+}
+
+// With the sums of its own rows it is what one process has; with others', rows and sums count alone.
+Kernel batch_norm_backward_data() {
+  Kernel kernel{"batch_norm_backward_data", {}};
+  Draw draw(67);
+  for (const Shape& shape : row_shapes()) {
+    for (const int64_t parts : {1, 3}) {
+      const Activation f = draw.one_of<Activation>({kIdentity, kRelu, Activation{0.25F}});
+      const Norm norm = draw_norm(draw, shape);
+      const Array dy = draw.array(shape);
+      const reference::BatchNormGradients g = reference::batch_norm_backward(
+          norm.x, norm.mean, norm.inv_std, norm.gamma, norm.beta, f, Statistics::of_batch, dy);
+      std::vector<KernelInput> inputs = inputs_of(norm);
+      inputs.push_back({dy});
+      inputs.push_back(
+          {reference::scale(gradient_sums(g, norm.inv_std), static_cast<double>(parts)), DType::f32, false});
+      kernel.cases.push_back({name_of(shape) + " of " + std::to_string(parts) + " slope " + std::to_string(f.slope),
+                              inputs,
+                              {{.expected = g.dx, .omissible = true}},
+                              [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                b.batch_norm_backward_data(in[0], in[1], in[2], in[3], in[4], f, in[5], in[6],
+                                                           parts * in[0].rows(), out[0]);
+                              }});
+    }
+  }
+  return kernel;
+}
+
 Kernel batch_norm_fold() {
   Kernel kernel{"batch_norm_fold", {}};
   Draw draw(64);
@@ -168,8 +276,9 @@ Kernel batch_norm_fold() {
 }  // namespace
 
 void add_batch_norm_kernels(std::vector<Kernel>& to) {
-  to.insert(to.end(), {batch_norm_statistics(), batch_norm_inv_std(), batch_norm_forward(), batch_norm_backward(),
-                       batch_norm_fold()});
+  to.insert(to.end(),
+            {batch_norm_statistics(), batch_norm_join_statistics(), batch_norm_inv_std(), batch_norm_forward(),
+             batch_norm_backward(), batch_norm_backward_sums(), batch_norm_backward_data(), batch_norm_fold()});
 }
 
 }  // namespace gle::test

@@ -94,11 +94,12 @@ Kernel dropout() {
     const float probability = draw.one_of<float>({0.1F, 0.5F, 0.9F});
     const RandomKey key{static_cast<uint64_t>(draw.integer(0, INT64_MAX)),
                         static_cast<uint64_t>(draw.integer(0, INT64_MAX))};
+    const int64_t first = draw.one_of<int64_t>({0, 8, 1001, int64_t{1} << 40});
     kernel.cases.push_back({name_of(shape) + " probability " + std::to_string(probability),
                             {{x}},
-                            {{.expected = reference::dropout(x, probability, key), .tolerance = 1e-6}},
+                            {{.expected = reference::dropout(x, probability, key, first), .tolerance = 1e-6}},
                             [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.dropout(in[0], probability, key, out[0]);
+                              b.dropout(in[0], probability, key, first, out[0]);
                             }});
   }
   return kernel;

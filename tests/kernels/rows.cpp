@@ -85,10 +85,50 @@ Kernel normalise_rows_backward() {
   return kernel;
 }
 
+// Every third column, or the first alone.
+Array some_columns(int64_t channels) {
+  Array columns(Shape{(channels + 2) / 3});
+  for (int64_t j = 0; j < columns.size(); ++j) {
+    columns[j] = static_cast<double>(3 * j);
+  }
+  return columns;
+}
+
+Kernel take_columns() {
+  Kernel kernel{"take_columns", {}};
+  Draw draw(24);
+  for (const Shape& shape : matrix_shapes()) {
+    const Array x = draw.array(shape), columns = some_columns(shape.channels());
+    kernel.cases.push_back({name_of(shape),
+                            {{x}, {columns, DType::i32, false}},
+                            {{.expected = reference::take_columns(x, columns), .adds = false, .tolerance = 1e-7}},
+                            [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              b.take_columns(in[0], in[1], out[0].grad);
+                            }});
+  }
+  return kernel;
+}
+
+Kernel put_columns() {
+  Kernel kernel{"put_columns", {}};
+  Draw draw(25);
+  for (const Shape& shape : matrix_shapes()) {
+    const Array columns = some_columns(shape.channels());
+    const Array dy = draw.array(Shape{shape.rows(), columns.size()});
+    kernel.cases.push_back(
+        {name_of(shape),
+         {{dy}, {columns, DType::i32, false}},
+         {{.expected = reference::put_columns(dy, columns, shape), .omissible = true}},
+         [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) { b.put_columns(in[0], in[1], out[0]); }});
+  }
+  return kernel;
+}
+
 }  // namespace
 
 void add_rows_kernels(std::vector<Kernel>& to) {
-  to.insert(to.end(), {column_sums(), centre_rows(), normalise_rows_forward(), normalise_rows_backward()});
+  to.insert(to.end(), {column_sums(), centre_rows(), normalise_rows_forward(), normalise_rows_backward(),
+                       take_columns(), put_columns()});
 }
 
 }  // namespace gle::test

@@ -83,10 +83,37 @@ Op normalise_rows_op() {
   return op;
 }
 
+Op take_columns_op() {
+  Op op{"take_columns", {}};
+  Draw draw(125);
+  for (const Shape& shape : matrix_shapes()) {
+    Array columns(Shape{(shape.channels() + 1) / 2});
+    std::vector<int32_t> numbers;
+    for (int64_t j = 0; j < columns.size(); ++j) {
+      columns[j] = static_cast<double>(2 * j);
+      numbers.push_back(static_cast<int32_t>(2 * j));
+    }
+    op.cases.push_back(
+        {.label = name_of(shape),
+         .inputs = {{draw.array(shape)}},
+         .run =
+             [numbers](Context& ctx, std::span<const Var> in, const Var&) {
+               const Tensor list = ctx.backend.new_tensor("test", {static_cast<int64_t>(numbers.size())}, DType::i32);
+               ctx.backend.upload(numbers.data(), list);
+               return take_columns(ctx, in[0], list);
+             },
+         .forward = [columns](const Arrays& in) { return reference::take_columns(in[0], columns); },
+         .backward = [columns](const Arrays& in,
+                               const Array& dy) { return Arrays{reference::put_columns(dy, columns, in[0].shape)}; },
+         .takes_out = false});
+  }
+  return op;
+}
+
 }  // namespace
 
 void add_rows_ops(std::vector<Op>& to) {
-  to.insert(to.end(), {softmax_op(), log_softmax_op(), centre_rows_op(), normalise_rows_op()});
+  to.insert(to.end(), {softmax_op(), log_softmax_op(), centre_rows_op(), normalise_rows_op(), take_columns_op()});
 }
 
 }  // namespace gle::test

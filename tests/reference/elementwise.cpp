@@ -56,10 +56,10 @@ Array activation_backward(const Array& x, Activation f, const Array& dy) {
   return dx;
 }
 
-Array dropout(const Array& x, double probability, RandomKey key) {
+Array dropout(const Array& x, double probability, RandomKey key, int64_t first) {
   Array y(x.shape);
   for (int64_t i = 0; i < y.size(); ++i) {
-    const double uniform = static_cast<double>(random_word(key, static_cast<uint64_t>(i)) >> 8U) / 0x1p24;
+    const double uniform = static_cast<double>(random_word(key, static_cast<uint64_t>(first + i)) >> 8U) / 0x1p24;
     y[i] = uniform < probability ? 0 : x[i] / (1 - probability);
   }
   return y;

@@ -20,10 +20,12 @@ Array add(const Array& a, const Array& b);
 Array scale(const Array& x, double factor);
 Array activation(const Array& x, Activation f);
 Array activation_backward(const Array& x, Activation f, const Array& dy);
-Array dropout(const Array& x, double probability, RandomKey key);
+Array dropout(const Array& x, double probability, RandomKey key, int64_t first = 0);
 
 // -- rows.cpp
 Array column_sums(const Array& x);
+Array take_columns(const Array& x, const Array& columns);
+Array put_columns(const Array& dy, const Array& columns, const Shape& shape);
 Array centre_rows(const Array& x);
 Array row_norms(const Array& x);
 Array normalise_rows(const Array& x, double beta);

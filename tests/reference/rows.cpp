@@ -74,4 +74,24 @@ Array normalise_rows_backward(const Array& x, double beta, const Array& dy) {
   return dx;
 }
 
+Array take_columns(const Array& x, const Array& columns) {
+  Array y(Shape{x.rows(), columns.size()});
+  for (int64_t row = 0; row < y.rows(); ++row) {
+    for (int64_t j = 0; j < y.channels(); ++j) {
+      y(row, j) = x(row, static_cast<int64_t>(columns[j]));
+    }
+  }
+  return y;
+}
+
+Array put_columns(const Array& dy, const Array& columns, const Shape& shape) {
+  Array dx(shape);
+  for (int64_t row = 0; row < dy.rows(); ++row) {
+    for (int64_t j = 0; j < dy.channels(); ++j) {
+      dx(row, static_cast<int64_t>(columns[j])) = dy(row, j);
+    }
+  }
+  return dx;
+}
+
 }  // namespace gle::reference

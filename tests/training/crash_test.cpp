@@ -167,7 +167,7 @@ TEST_F(Crash, AFaultAtAnyCallLeavesAWholeCheckpoint) {
     ASSERT_GE(checkpoint->state().position.step, 37);
     if (at % 5 == 0) {
       const auto backend = make_cpu_backend({.threads = 1});
-      Trainer trainer(*backend, config_, training_data(config_), run, {.threads = 1});
+      Trainer trainer(*backend, config_, training_data(config_), &run, {.threads = 1});
       trainer.resume(*checkpoint);
       trainer.run();
       expect_same_end(folder_.path("whole"), folder_.path("run"));

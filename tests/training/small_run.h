@@ -73,7 +73,7 @@ inline Outcome run_small(const TrainingConfig& config, const std::filesystem::pa
   const auto backend = make_backend(device);
   const RunFolder folder(path, settings.resume ? RunFolder::Begin::resume : RunFolder::Begin::fresh);
   int64_t step = 0;
-  Trainer trainer(*backend, config, training_data(config), folder,
+  Trainer trainer(*backend, config, training_data(config), &folder,
                   {.threads = settings.threads,
                    .stop = [&] { return settings.stop_after >= 0 && step >= settings.stop_after; },
                    .on_step = [&](const StepReport& report) { step = report.position.step; }});

@@ -216,7 +216,7 @@ TEST_F(SmallTrainer, TheClockChangesNothing) {
   TimedBackend timed(*backend);
   {
     const RunFolder folder(folder_.path("timed"), RunFolder::Begin::fresh);
-    Trainer(timed, config_, training_data(config_), folder, {.threads = 1}).run();
+    Trainer(timed, config_, training_data(config_), &folder, {.threads = 1}).run();
   }
   expect_same_end(folder_.path("plain"), folder_.path("timed"));
   const std::vector<TimedBackend::Kernel> kernels = timed.kernels();

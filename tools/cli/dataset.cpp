@@ -22,8 +22,11 @@ data::DatasetOptions DatasetArguments::options() const {
   return result;
 }
 
-EmbedOptions DatasetArguments::embed_options() const {
-  return {.decode = {.exif = exif ? data::Exif::rotate : data::Exif::ignore}, .batch = batch, .workers = workers};
+EmbedOptions DatasetArguments::embed_options(Comm& comm) const {
+  return {.decode = {.exif = exif ? data::Exif::rotate : data::Exif::ignore},
+          .batch = batch,
+          .workers = workers,
+          .comm = &comm};
 }
 
 void add_dataset_options(CLI::App& app, DatasetArguments& arguments) {

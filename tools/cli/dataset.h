@@ -20,7 +20,7 @@ struct DatasetArguments {
   int workers = 2;
 
   data::DatasetOptions options() const;
-  EmbedOptions embed_options() const;
+  EmbedOptions embed_options(Comm& comm) const;
 };
 // --dataset, --train-classes, --allow-outside-root, --exif, --batch, --workers.
 void add_dataset_options(CLI::App& app, DatasetArguments& arguments);

@@ -4,7 +4,10 @@
 #include <map>
 
 #include "engine/backends.h"
+#include "engine/comm/nccl_comm.h"
+#include "engine/cuda/cuda.h"
 #include "engine/error.h"
+#include "engine/thread_count.h"
 #include "tools/cli/command.h"
 
 namespace gle::tools {
@@ -34,6 +37,23 @@ size_t parse_bytes(const std::string& text) {
     fail(ErrorCode::usage, "'", text, "' is no size; 512MiB or 8GiB is");
   }
   return number << unit->second;
+}
+
+DeviceOptions for_rank(const DeviceOptions& options, const Comm& comm) {
+  DeviceOptions own = options;
+  if (comm.local_size() > 1) {
+    own.threads = thread_count_among(options.threads, comm.local_size());
+    const auto gpus = static_cast<int>(cuda::report().devices.size());
+    if (gpus > 0 && (options.device == "auto" || options.device == "cuda")) {
+      own.device = "cuda:" + std::to_string(comm.local_rank() % gpus);
+    }
+  }
+  return own;
+}
+
+std::unique_ptr<Comm> device_ranks(Comm& comm, Backend& backend) {
+  const bool gpus = backend.device().kind == Device::Kind::cuda;
+  return gpus && comm.size() > 1 ? make_nccl_comm(comm, backend) : nullptr;
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {

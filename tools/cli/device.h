@@ -22,6 +22,10 @@ struct DeviceOptions {
 // --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs, --cuda-time-plans.
 void add_device_options(CLI::App& app, DeviceOptions& options);
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
+// What a rank takes where the options leave it open: the GPU of its number on its host, its share of the cores.
+DeviceOptions for_rank(const DeviceOptions& options, const Comm& comm);
+// What exchanges the tensors of several GPUs, NCCL beside `comm`; null where `comm` itself does.
+std::unique_ptr<Comm> device_ranks(Comm& comm, Backend& backend);
 
 // "512MiB", "24GiB", "1000000" -> bytes. ErrorCode::usage for anything else.
 size_t parse_bytes(const std::string& text);

@@ -1,12 +1,16 @@
 #include "tools/cli/program.h"
 
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "engine/error.h"
 #include "tools/cli/command.h"
+#include "tools/cli/ranks.h"
+#include "tools/cli/stop_signals.h"
 
 namespace gle::tools {
 
@@ -62,6 +66,22 @@ class Help : public CLI::Formatter {
   }
 };
 
+// Of the exception under way.
+int report_failure(const std::string& who) {
+  try {
+    throw;
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory\n", who.c_str());
+    return static_cast<int>(ErrorCode::memory);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    return static_cast<int>(ErrorCode::runtime);
+  }
+}
+
 }  // namespace
 
 Program::Program(std::string name, const std::string& about, const std::string& example)
@@ -100,16 +120,28 @@ int Program::run(int argc, char** argv, const std::function<int()>& body) {
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "%s: %s; try --help\n", name_.c_str(), e.what());
     return static_cast<int>(ErrorCode::usage);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory\n", name_.c_str());
-    return static_cast<int>(ErrorCode::memory);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", name_.c_str(), e.what());
-    return static_cast<int>(ErrorCode::runtime);
+  } catch (...) {
+    return report_failure(name_);
   }
+}
+
+int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& body) {
+  return run(argc, argv, [&] {
+    const std::unique_ptr<Comm> comm = join_ranks();
+    if (comm->size() == 1) {
+      return body(*comm);
+    }
+    comm->watch({.stopping = stop_signalled, .report = [this](const std::string& what) {
+                   std::fprintf(stderr, "%s: %s\n", name_.c_str(), what.c_str());
+                 }});
+    try {
+      return body(*comm);
+    } catch (...) {
+      // Ranks fail alike as a rule: the first speaks for all.
+      std::this_thread::sleep_for(std::chrono::seconds(comm->rank() == 0 ? 0 : 2));
+      comm->abort(report_failure(name_ + ": rank " + std::to_string(comm->rank())));
+    }
+  });
 }
 
 void add_verbosity_options(CLI::App& app, Verbosity& verbosity) {

@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "engine/comm/comm.h"
+
 namespace gle::tools {
 
 // The frame of a gle-* program: --help within 80 columns and with an example, --version, --print-man and
@@ -20,6 +22,8 @@ class Program {
   CLI::App& options() { return app_; }
   // Parses, then runs `body`; what either throws becomes the exit code.
   int run(int argc, char** argv, const std::function<int()>& body);
+  // The same for each of the ranks that a launcher started (tools/cli/ranks.h). One that fails ends them all.
+  int run_ranks(int argc, char** argv, const std::function<int(Comm&)>& body);
 
  private:
   void add_printing_options();
@@ -34,5 +38,9 @@ struct Verbosity {
   bool progress = true;
 };
 void add_verbosity_options(CLI::App& app, Verbosity& verbosity);
+// Of a run's ranks the first speaks for all.
+inline Verbosity of_rank(const Comm& comm, const Verbosity& verbosity) {
+  return comm.rank() == 0 ? verbosity : Verbosity{.quiet = true, .progress = false};
+}
 
 }  // namespace gle::tools

@@ -1,0 +1,53 @@
+#include "layers/norm_statistics.h"
+
+namespace gle {
+
+NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, const BatchNorm& layer) {
+  Backend& b = ctx.backend;
+  const Tensor& running_mean = layer.running_mean->value;
+  const Tensor& running_var = layer.running_var->value;
+  const bool of_batch = ctx.mode == Mode::training && !layer.frozen;
+  comm = of_batch && ctx.sync_batch_norm ? ctx.comm : nullptr;
+  require(!of_batch || x.rows() * (comm ? comm->size() : 1) > 1, op,
+          "training needs more than one value per channel, got ", x.shape());
+  const int64_t channels = x.channels();
+  inv_std = b.new_tensor(op, {channels});
+  if (!of_batch) {
+    mean = running_mean;
+    b.batch_norm_inv_std(running_var, layer.eps, inv_std);
+    return;
+  }
+  kind = Statistics::of_batch;
+  mean = b.new_tensor(op, {channels});
+  ++layer.running_mean->moves;
+  if (!comm) {
+    b.batch_norm_statistics(x, layer.eps, layer.momentum, running_mean, running_var, mean, inv_std);
+    return;
+  }
+  // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
+  const Tensor own = b.new_tensor(op, {1, 2 * channels});
+  const Tensor all = b.new_tensor(op, {comm->size(), 2 * channels});
+  b.fill(0.0F, own);
+  b.batch_norm_statistics(x, layer.eps, 1.0F, own.slice(0, channels).reshaped({channels}),
+                          own.slice(channels, 2 * channels).reshaped({channels}), mean, inv_std);
+  comm->all_gather(own, all);
+  b.batch_norm_join_statistics(all, x.rows(), layer.eps, layer.momentum, running_mean, running_var, mean, inv_std);
+}
+
+void NormStatistics::backward(Backend& b, const Tensor& x, const Tensor& gamma, const Tensor& beta, Activation f,
+                              const Tensor& dy, const GradTarget& dx, const GradTarget& dgamma,
+                              const GradTarget& dbeta) const {
+  if (!comm) {
+    b.batch_norm_backward(x, mean, inv_std, gamma, beta, f, kind, dy, dx, dgamma, dbeta);
+    return;
+  }
+  const Tensor sums = b.new_tensor("batch_norm", {2, x.channels()});
+  b.batch_norm_backward_sums(x, mean, inv_std, gamma, beta, f, dy, sums, dgamma, dbeta);
+  // Whether dx is wanted is the same on every rank.
+  if (dx) {
+    comm->all_reduce(sums);
+    b.batch_norm_backward_data(x, mean, inv_std, gamma, beta, f, dy, sums, x.rows() * comm->size(), dx);
+  }
+}
+
+}  // namespace gle

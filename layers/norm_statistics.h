@@ -1,0 +1,21 @@
+#pragma once
+
+#include "layers/batch_norm.h"
+
+namespace gle {
+
+// What a batch-norm subtracts and multiplies by, for the ops that contain one.
+struct NormStatistics {
+  Tensor mean, inv_std;
+  Statistics kind = Statistics::frozen;
+  Comm* comm = nullptr;  // of the ranks that the batch is spread over
+
+  // Of the batch in training (over all ranks if the context says so, and the running ones move), else the running ones.
+  NormStatistics(Context& ctx, const char* op, const Tensor& x, const BatchNorm& layer);
+
+  // As Backend::batch_norm_backward.
+  void backward(Backend& b, const Tensor& x, const Tensor& gamma, const Tensor& beta, Activation f, const Tensor& dy,
+                const GradTarget& dx, const GradTarget& dgamma, const GradTarget& dbeta) const;
+};
+
+}  // namespace gle

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Runs gle-train by mpirun as users do: the same run by any number of ranks, checkpoints of some resumed by others.
+#   train_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER MPIRUN
+set -euo pipefail
+train=$(realpath "$1")/gle-train data=$(realpath "$2") mpirun=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/../tools/expect.sh"
+cd "$work"
+
+cat >tiny.toml <<END
+[run]
+log_every = 1
+[data]
+path = "$data/omniglot.tar.gz"
+workers = 1
+[input]
+height = 32
+width = 32
+[network]
+name = "densenet_tiny"
+[phase1]
+steps = 4
+batch = 16
+[phase2]
+steps = 4
+classes = 4
+samples = 4
+[evaluation]
+held_out = 0.05
+every = 0
+END
+tiny=("$train" --config tiny.toml --threads 1)
+ranks() { local n=$1; shift; echo "$mpirun" --allow-run-as-root --oversubscribe -n "$n" "${tiny[@]}" "$@"; }
+# The numbers of two logs differ by less than a ten thousandth.
+same_losses() {
+  paste -d' ' <(grep -o '"loss": *[0-9.e+-]*' "$1/metrics.jsonl" | grep -o '[0-9.e+-]*$') \
+    <(grep -o '"loss": *[0-9.e+-]*' "$2/metrics.jsonl" | grep -o '[0-9.e+-]*$') |
+    awk 'NF != 2 || $1 - $2 > 1e-4 || $2 - $1 > 1e-4 { bad = 1 } END { exit bad || NR != 8 }' ||
+    { echo "FAILED: the losses of $1 and $2 differ" >&2; cat "$1/metrics.jsonl" "$2/metrics.jsonl" >&2; exit 1; }
+}
+
+expect 0 "best" "${tiny[@]}" --out one
+expect 0 "best" $(ranks 2) --out two
+expect 0 "best" $(ranks 2) --out again
+same_losses one two
+cmp two/metrics.jsonl again/metrics.jsonl
+cmp two/checkpoints/last.gle again/checkpoints/last.gle
+
+# Half of the run by two ranks, the moments in shards; the rest by four and by one.
+half=(--set phase2.steps=0 --set phase2.epochs=0 --set evaluation.every=0)
+expect 0 "best" $(ranks 2) --out half "${half[@]}" --set distributed.shard_optimiser=true
+cp -r half four
+cp -r half single
+mv half twice
+rest=(--set phase2.steps=4 --set phase2.epochs=60 --set distributed.shard_optimiser=false --resume auto)
+expect 0 "best" $(ranks 4) --out four "${rest[@]}"
+expect 0 "best" "${tiny[@]}" --out single "${rest[@]}"
+expect 0 "best" $(ranks 2) --out twice "${rest[@]}"
+for run in four single twice; do
+  same_losses one $run
+done
+
+expect 2 "a batch of 16 images cannot be divided equally among 3 ranks" $(ranks 3) --out three
+expect 2 "start it by MPI instead" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT=29500 \
+  "${tiny[@]}" --out torch
+expect 3 "No such file" $(ranks 2) --data nosuch --out nowhere
+
+# A signal to one rank stops all of them, with a checkpoint.
+$(ranks 2) --out stopped --set phase1.steps=100000 --set phase1.epochs=100000 --no-progress >stopped.out 2>&1 &
+run=$!
+for _ in $(seq 300); do
+  [ -s stopped/metrics.jsonl ] && break
+  sleep 0.2
+done
+kill -TERM "$(pgrep -n -f -- "--out stopped --set phase1.steps=100000" -P "$run")"
+code=0
+wait "$run" || code=$?
+[ "$code" -eq 75 ] || { echo "FAILED: ended with $code" >&2; cat stopped.out >&2; exit 1; }
+ls stopped/checkpoints/last.gle >/dev/null
+echo "train_test.sh: all is well"

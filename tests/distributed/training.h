@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "tests/distributed/ranks.h"
+#include "tests/values.h"
+#include "training/learner.h"
+
+namespace gle::test {
+
+inline constexpr int64_t kClasses = 6;
+
+// A batch that every number of ranks up to four divides: `rows` pictures of three classes, other ones in each step.
+struct TestBatch {
+  std::vector<float> pixels;
+  std::vector<int32_t> labels;
+  int64_t rows, side;
+
+  TestBatch(int64_t rows, int64_t side, int step) : rows(rows), side(side) {
+    pixels.resize(static_cast<size_t>(rows * side * side * 3));
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      pixels[i] = std::sin(static_cast<float>(i % 9973) * 0.37F +
+                           static_cast<float>(i / 9973 + 31 * static_cast<size_t>(step)));
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      labels.push_back(static_cast<int32_t>((i * 3 / rows + step) % kClasses));
+    }
+  }
+
+  // The rows of one rank, or all.
+  Tensor part(Backend& backend, const Comm* comm) const {
+    const int64_t own = rows / (comm ? comm->size() : 1);
+    const int64_t first = comm ? comm->rank() * own : 0;
+    Tensor images = backend.new_tensor("images", {own, side, side, 3});
+    backend.upload(pixels.data() + first * side * side * 3, images);
+    return images;
+  }
+};
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  std::vector<float> weights, state;
+
+  bool operator==(const Trained&) const = default;
+};
+
+struct Training {
+  TrainingConfig config;
+  int64_t rows = 12;
+  int64_t side = 32;
+  int steps = 20;
+  float learning_rate = 1e-3F;
+};
+
+// As one process without a comm, else as one of its ranks.
+inline Trained train(const Training& training, Comm* comm) {
+  Backend& backend = rank_backend();
+  Learner learner(backend, training.config, kClasses, comm);
+  learner.network().initialise(backend, 5);
+  learner.begin_phase(training.config.phase1, Learner::Moments::reset);
+  Trained result;
+  const int64_t parts = training.config.phase1.accumulate;
+  for (int step = 0; step < training.steps; ++step) {
+    for (int64_t part = 0; part < parts; ++part) {
+      const int number = step * static_cast<int>(parts) + static_cast<int>(part);
+      const TestBatch batch(training.rows, training.side, number);
+      learner.add(batch.part(backend, comm), batch.labels, static_cast<uint64_t>(number), parts);
+    }
+    const StepResult measured = learner.measure();
+    result.losses.push_back(measured.loss);
+    result.norms.push_back(measured.gradient_norm);
+    learner.step(training.learning_rate);
+  }
+  learner.agree_on_statistics();
+  result.weights = read(backend, learner.network().parameters().values());
+  result.state = read(backend, learner.network().parameters().state_values());
+  return result;
+}
+
+// What the first rank has alone, for all: only one has to find it out.
+template <class Make>
+Trained of_first_rank(Comm& comm, const Make& make) {
+  Trained result;
+  if (comm.rank() == 0) {
+    result = make();
+  }
+  const auto share = [&](auto& list) {
+    using Number = typename std::decay_t<decltype(list)>::value_type;
+    const auto* begin = reinterpret_cast<const std::byte*>(list.data());
+    std::vector<std::byte> bytes(begin, begin + list.size() * sizeof(Number));
+    comm.broadcast(bytes, 0);
+    const auto* numbers = reinterpret_cast<const Number*>(bytes.data());
+    list.assign(numbers, numbers + bytes.size() / sizeof(Number));
+  };
+  share(result.losses);
+  share(result.norms);
+  share(result.weights);
+  share(result.state);
+  return result;
+}
+
+template <class Number>
+double largest_difference(const std::vector<Number>& a, const std::vector<Number>& b) {
+  double largest = a.size() == b.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    largest = difference <= largest ? largest : difference;  // NaN is larger than all
+  }
+  return largest;
+}
+
+}  // namespace gle::test

@@ -1,0 +1,155 @@
+// Ranks that share every batch train as one process with the whole of it does.
+#include <gtest/gtest.h>
+
+#include "losses/registry.h"
+#include "tests/distributed/training.h"
+
+namespace gle::test {
+namespace {
+
+Training small_training() {
+  Training training;
+  training.config.network.name = "densenet_tiny";
+  training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
+  training.config.phase1.loss = "group_loss";
+  training.steps = 5;
+  return training;
+}
+
+class DistributedTraining : public testing::Test {
+ protected:
+  Comm& comm_ = all_ranks();
+
+  Trained alone(const Training& training) {
+    return of_first_rank(comm_, [&] { return train(training, nullptr); });
+  }
+  // Every rank ends with the same bits.
+  Trained together(const Training& training) {
+    const Trained own = train(training, &comm_);
+    EXPECT_EQ(own, of_first_rank(comm_, [&] { return own; }));
+    return own;
+  }
+  void expect_same(const Trained& a, const Trained& b, double tolerance) {
+    EXPECT_LT(largest_difference(a.losses, b.losses), tolerance);
+    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
+    EXPECT_LT(largest_difference(a.state, b.state), tolerance);
+  }
+};
+
+TEST_F(DistributedTraining, BnInceptionWithGroupLossIsThatOfOneProcess) {
+  Training training;
+  training.config.network.name = "bn_inception";
+  training.config.input = {.height = 64, .width = 64, .colours = "bgr255"};
+  training.config.phase1.loss = "group_loss";
+  training.side = 64;
+  training.learning_rate = 1e-4F;
+  const Trained first = together(training);
+  EXPECT_EQ(first, together(training));
+  expect_same(first, alone(training), 1e-4);
+}
+
+TEST_F(DistributedTraining, EveryLossHasTheGradientOfOneProcess) {
+  for (const Loss& loss : all_losses()) {
+    SCOPED_TRACE(std::string(loss.name));
+    Training training = small_training();
+    training.config.phase1.loss = loss.name;
+    training.config.loss.smoothing = 0.1;
+    training.steps = 2;
+    const Trained one = alone(training);
+    const Trained many = together(training);
+    expect_same(many, one, 2e-5);
+    EXPECT_LT(largest_difference(many.norms, one.norms), 1e-4 * (1 + one.norms[0]));
+  }
+}
+
+TEST_F(DistributedTraining, OnlyTheColumnsOfTheBatchAreExchanged) {
+  Training training = small_training();
+  training.config.group_loss.batch_classes_only = true;
+  const int64_t before = comm_.statistics().bytes;
+  const Trained many = together(training);
+  const int64_t narrow = comm_.statistics().bytes - before;
+  training.config.group_loss.batch_classes_only = false;
+  together(training);
+  const int64_t wide = comm_.statistics().bytes - before - narrow;
+  if (comm_.size() > 1) {
+    // Three of the six classes, in every step, for the rows of a rank.
+    EXPECT_EQ(wide - narrow, training.steps * training.rows / comm_.size() * 3 * 4);
+  }
+  training.config.group_loss.batch_classes_only = true;
+  expect_same(many, alone(training), 1e-4);
+}
+
+TEST_F(DistributedTraining, AccumulatedBatchesAreExchangedOnce) {
+  Training training = small_training();
+  training.config.phase1.accumulate = 2;
+  training.steps = 3;
+  expect_same(together(training), alone(training), 1e-4);
+}
+
+TEST_F(DistributedTraining, RecomputedBatchNormIsSynchronisedToo) {
+  Training training = small_training();
+  training.config.network.recompute = true;
+  expect_same(together(training), alone(training), 1e-4);
+}
+
+TEST_F(DistributedTraining, SizesOfBucketsChangeNothing) {
+  Training training = small_training();
+  const Trained plain = together(training);
+  training.config.distributed.bucket_kb = 1;
+  expect_same(plain, together(training), 1e-5);
+}
+
+TEST_F(DistributedTraining, ShardsOfTheOptimiserMakeTheSameSteps) {
+  for (const char* optimiser : {"radam", "sgd"}) {
+    Training training = small_training();
+    training.config.phase1.optimiser = optimiser;
+    training.config.phase1.clip_norm = 0.5;
+    training.config.phase1.weight_decay = 0.01;
+    training.config.evaluation.average = 0.9;
+    const Trained plain = together(training);
+    training.config.distributed.shard_optimiser = true;
+    expect_same(plain, together(training), 1e-5);
+    training.config.distributed.bucket_kb = 1;  // many that ranks do not divide
+    expect_same(plain, together(training), 1e-5);
+  }
+}
+
+TEST_F(DistributedTraining, WithoutSynchronisationStatisticsAreAveraged) {
+  Training training = small_training();
+  training.config.distributed.sync_batch_norm = false;
+  const Trained first = together(training);
+  EXPECT_EQ(first, together(training));
+  training.config.distributed.sync_batch_norm = true;
+  const Trained synchronised = together(training);
+  if (comm_.size() > 1) {
+    EXPECT_NE(first.losses.back(), synchronised.losses.back());
+  }
+  // Means of halves are those of the whole; the first step sees the same weights.
+  training.steps = 1;
+  const Trained one_synchronised = train(training, &comm_);
+  training.config.distributed.sync_batch_norm = false;
+  const Trained one_apart = train(training, &comm_);
+  EXPECT_LT(largest_difference(one_synchronised.state, one_apart.state), 0.5);
+}
+
+TEST_F(DistributedTraining, AStepThatIsNotFiniteOnOneRankIsSkippedByAll) {
+  Training training = small_training();
+  training.config.run.on_nonfinite = "skip";
+  Backend& backend = rank_backend();
+  Learner learner(backend, training.config, kClasses, &comm_);
+  learner.network().initialise(backend, 5);
+  learner.begin_phase(training.config.phase1, Learner::Moments::reset);
+  TestBatch batch(training.rows, training.side, 0);
+  if (comm_.rank() == comm_.size() - 1) {
+    std::fill(batch.pixels.begin(), batch.pixels.end(), INFINITY);
+  }
+  const Tensor images = batch.part(backend, &comm_);
+  learner.add(images, batch.labels, 0, 1);
+  EXPECT_FALSE(learner.measure().finite());
+  const std::string found = learner.first_not_finite(images, batch.labels, 0);
+  EXPECT_EQ(found.empty(), comm_.rank() != comm_.size() - 1) << found;
+  learner.skip();
+}
+
+}  // namespace
+}  // namespace gle::test
