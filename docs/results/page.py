@@ -78,14 +78,19 @@ def off(a, b):
     return math.sqrt(statistics.fmean((x - y) ** 2 for x, y in zip(means(a), means(b))))
 
 
+def tick_step(span, most):
+    """1, 2 or 5 times a power of ten, so that at most so many fit."""
+    power = 10 ** math.floor(math.log10(span / most))
+    return next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= most)
+
+
 def svg(path, title, x_label, y_label, series):
     """series: (name, [(x, y)], dashed)."""
     width, height, left, right, top, bottom = 720, 360, 56, 12, 40, 44
     xs = [x for _, points, _ in series for x, _ in points]
     ys = [y for _, points, _ in series for _, y in points]
     low, high = min(ys), max(ys)
-    step = 10 ** math.floor(math.log10((high - low) / 3 or 1))
-    step *= 1 if (high - low) / step <= 6 else 2
+    step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     last = max(xs)
 
@@ -101,9 +106,10 @@ def svg(path, title, x_label, y_label, series):
         x, y = place(0, low + i * step)
         parts.append(f'<path class="g" d="M{x:.1f} {y:.1f}H{width - right}"/>'
                      f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{low + i * step:.4g}</text>')
-    for i in range(6):
-        x, y = place(last * i / 5, low)
-        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{last * i / 5:.0f}</text>')
+    x_step = tick_step(last, 8)
+    for i in range(int(last / x_step) + 1):
+        x, y = place(i * x_step, low)
+        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{i * x_step:.0f}</text>')
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
                  "</text>")
@@ -115,7 +121,7 @@ def svg(path, title, x_label, y_label, series):
         parts.append(f'<path class="c" stroke="{colour}"{dash} d="{line}"/>')
         parts.append(f'<path class="c" stroke="{colour}"{dash} d="M{legend} 30h24"/>'
                      f'<text x="{legend + 30}" y="34">{name}</text>')
-        legend += 46 + 7 * len(name)
+        legend += 42 + 6.5 * len(name)
     with open(path, "w") as out:
         out.write("\n".join(parts) + "\n</svg>\n")
 
@@ -129,8 +135,8 @@ def learning_curve():
     if not os.path.exists(os.path.join(HERE, "learning-curve.json")):
         return ""
     curves = load("learning-curve.json")["curves"]
-    names = {"gle": "GLE", "torch": "PyTorch", "gle-rounding": "GLE, weights off by rounding"}
-    svg(os.path.join(HERE, "learning-curve.svg"), "Market-1501, BN-Inception from scratch: the same weights and batches",
+    names = {"gle": "GLE", "torch": "PyTorch", "gle-rounding": "GLE, rounded otherwise"}
+    svg(os.path.join(HERE, "learning-curve.svg"), "Market-1501, BN-Inception from scratch",
         "step", "loss", [(f"{names[c['side']]}, seed {c['seed']}", points_of(range(1, len(c["loss"]) + 1), c["loss"]), c["side"] == "torch")
                          for c in curves])
     pairs = [(a, b) for i, a in enumerate(curves) for b in curves[i + 1:]]
