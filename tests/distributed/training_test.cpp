@@ -43,7 +43,7 @@ TEST_F(DistributedTraining, BnInceptionWithGroupLossIsThatOfOneProcess) {
   training.config.input = {.height = 64, .width = 64, .colours = "bgr255"};
   training.config.phase1.loss = "group_loss";
   training.side = 64;
-  training.learning_rate = 1e-5F;
+  training.learning_rate = 2e-6F;
   expect_same(together(training), alone(training), 1e-4);
 }
 
