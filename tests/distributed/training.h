@@ -12,20 +12,25 @@ namespace gle::test {
 
 inline constexpr int64_t kClasses = 6;
 
-// A batch that every number of ranks up to four divides: `rows` pictures of three classes, other ones in each step.
+// A batch that every number of ranks up to four divides: `rows` pictures of three classes, other ones in each step. A
+// class is a pattern with some noise, so that similarities are clearly positive or negative: near zero, where the Group
+// Loss clamps them, the last bit would decide.
 struct TestBatch {
   std::vector<float> pixels;
   std::vector<int32_t> labels;
   int64_t rows, side;
 
   TestBatch(int64_t rows, int64_t side, int step) : rows(rows), side(side) {
-    pixels.resize(static_cast<size_t>(rows * side * side * 3));
-    for (size_t i = 0; i < pixels.size(); ++i) {
-      pixels[i] = std::sin(static_cast<float>(i % 9973) * 0.37F +
-                           static_cast<float>(i / 9973 + 31 * static_cast<size_t>(step)));
-    }
     for (int64_t i = 0; i < rows; ++i) {
-      labels.push_back(static_cast<int32_t>((i * 3 / rows + step) % kClasses));
+      const auto label = static_cast<int32_t>((i * 3 / rows + step) % kClasses);
+      labels.push_back(label);
+      const auto slope = static_cast<float>(label + 1);
+      const auto noise = static_cast<float>(17 * step + i);
+      for (int64_t p = 0; p < side * side * 3; ++p) {
+        const auto y = static_cast<float>(p / (3 * side)), x = static_cast<float>(p / 3 % side);
+        pixels.push_back(std::sin(0.2F * slope * x + 1.3F * slope) + std::cos(0.3F * slope * y + 0.4F * x) +
+                         0.2F * std::sin(static_cast<float>(p) * (1.7F + 0.01F * noise)));
+      }
     }
   }
 
@@ -47,6 +52,20 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
+// Batch-norms that scale and shift by channel, as trained ones do: of channels that are all alike nothing but small
+// differences would be left for the correlations.
+inline void vary_norms(Backend& backend, ParameterSet& parameters) {
+  for (Parameter& parameter : parameters.parameters()) {
+    if (parameter.shape.rank() == 1) {
+      std::vector<float> values = read(backend, parameter.value);
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] += 0.5F * std::sin(static_cast<float>(i) * 2.3F);
+      }
+      backend.upload(values.data(), parameter.value);
+    }
+  }
+}
+
 struct Training {
   TrainingConfig config;
   int64_t rows = 12;
@@ -60,6 +79,7 @@ inline Trained train(const Training& training, Comm* comm) {
   Backend& backend = rank_backend();
   Learner learner(backend, training.config, kClasses, comm);
   learner.network().initialise(backend, 5);
+  vary_norms(backend, learner.network().parameters());
   learner.begin_phase(training.config.phase1, Learner::Moments::reset);
   Trained result;
   const int64_t parts = training.config.phase1.accumulate;
