@@ -3,6 +3,7 @@
 //   gle-bench-retrieval recall FILE.npy CLASSES                   Recall@1,10,100,1000 and mAP of all against all
 //   gle-bench-retrieval rerank FILE.npy CLASSES K1 K2 LAMBDA      the same after re-ranking
 //   gle-bench-retrieval pairs FILE.npy QUERIES K1 K2 LAMBDA OUT.npy   the first rows query the rest; some distances
+//   gle-bench-retrieval search FILE.npy QUERIES K                 the first rows look for their neighbours in the rest
 //   gle-bench-retrieval kmeans FILE.npy CLUSTERS ITERATIONS       seconds of one iteration
 // Prints seconds, the process's largest size, and the figures, one line of words.
 #include <sys/resource.h>
@@ -19,6 +20,7 @@
 #include "models/files/npy.h"
 #include "retrieval/clustering.h"
 #include "retrieval/distances.h"
+#include "retrieval/nearest.h"
 #include "retrieval/ranking.h"
 #include "retrieval/rerank.h"
 
@@ -126,6 +128,18 @@ int pairs(const char* path, int64_t queries, const RerankOptions& options, const
   return 0;
 }
 
+int search(const char* path, int64_t queries, int64_t k) {
+  const Points points(path);
+  ThreadPool pool;
+  Backend& b = backend();
+  const double time = seconds([&] {
+    Distances distances(b, pool, points.rows(0, queries), points.rows(queries, points.view.rows));
+    nearest(distances, k, Self::included);
+  });
+  std::printf("%.3f %.3f\n", time, gibibytes());
+  return 0;
+}
+
 int kmeans(const char* path, int64_t clusters, int iterations) {
   const Points points(path);
   ThreadPool pool;
@@ -158,10 +172,13 @@ int main(int argc, char** argv) {
   if (what == "pairs" && argc == 8) {
     return pairs(argv[2], whole(3), options(4), argv[7]);
   }
+  if (what == "search" && argc == 5) {
+    return search(argv[2], whole(3), whole(4));
+  }
   if (what == "kmeans" && argc == 5) {
     return kmeans(argv[2], whole(3), static_cast<int>(whole(4)));
   }
-  fail(ErrorCode::usage, "expected make, recall, rerank, pairs or kmeans and their arguments");
+  fail(ErrorCode::usage, "expected make, recall, rerank, pairs, search or kmeans and their arguments");
 }
 
 }  // namespace

@@ -6,7 +6,10 @@ gle_compile_options(gle_c_objects)
 
 add_library(gle_c SHARED $<TARGET_OBJECTS:gle_c_objects>)
 target_link_libraries(gle_c PRIVATE gle::retrieval)
-target_link_options(gle_c PRIVATE -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--exclude-libs,ALL)
+target_link_options(gle_c PRIVATE -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--exclude-libs,ALL)
+if(NOT GLE_SANITIZE)  # clang leaves a sanitizer's functions to the program
+  target_link_options(gle_c PRIVATE -Wl,-z,defs)
+endif()
 set_target_properties(gle_c PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(GLE_CUDA STREQUAL "host")
   # The emulated device asks where its program begins, which a library cannot tell.

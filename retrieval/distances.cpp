@@ -10,8 +10,8 @@ namespace gle {
 
 namespace {
 
-constexpr int64_t kBlockFloats = int64_t{64} << 20;  // distances held at once
-constexpr int64_t kMostBlockRows = 960;
+constexpr int64_t kBlockFloats = int64_t{64} << 20;  // distances held at once, at most
+constexpr int64_t kStretch = 1024;  // of the gallery: with the queries under way, what two cores' caches hold
 
 // The gallery's mean, to a few bits: what is subtracted from all embeddings, so that norms are as small as the
 // distances between them and little is lost when they cancel. A few bits, because the difference is exact then for
@@ -73,11 +73,7 @@ void check(const Embeddings& e, const char* what) {
 }
 
 Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Embeddings gallery)
-    : backend_(backend),
-      pool_(pool),
-      queries_(queries),
-      gallery_(gallery),
-      block_rows_(std::clamp<int64_t>(kBlockFloats / std::max<int64_t>(1, gallery.rows), 1, kMostBlockRows)) {
+    : backend_(backend), pool_(pool), queries_(queries), gallery_(gallery) {
   check(queries, "queries");
   check(gallery, "gallery");
   if (queries.dimensions != gallery.dimensions) {
@@ -89,7 +85,7 @@ Distances::Distances(Backend& backend, ThreadPool& pool, Embeddings queries, Emb
   gallery_norms_ = squared_norms(pool, gallery, shift_);
   check_range(query_norms_, "queries");
   check_range(gallery_norms_, "gallery");
-  gallery_tensor_ = upload(gallery, 0, gallery.rows);
+  gallery_tensor_ = upload(gallery, 0, gallery.rows).reshaped({1, gallery.rows * gallery.dimensions});
 }
 
 Tensor Distances::upload(const Embeddings& rows, int64_t begin, int64_t end) {
@@ -106,28 +102,49 @@ Tensor Distances::upload(const Embeddings& rows, int64_t begin, int64_t end) {
   return tensor;
 }
 
-void Distances::for_each_row(int64_t begin, int64_t end, const Visit& visit) {
+void Distances::multiply(const Tensor& block, int64_t query, int64_t first, int64_t columns, const VisitPiece& visit) {
   const RowKernels& kernels = row_kernels();
-  const int64_t width = gallery_.rows;
-  for (int64_t first = begin; first < end; first += block_rows_) {
-    const int64_t rows = std::min(block_rows_, end - first);
-    const Tensor block = upload(queries_, first, first + rows);
-    if (!products_ || products_.rows() != rows) {
-      products_ = Tensor();  // before its successor is made
-      products_ = backend_.new_tensor("distances", {rows, width});
+  const int64_t rows = block.rows(), dimensions = gallery_.dimensions;
+  if (!products_ || products_.shape() != Shape({rows, columns})) {
+    products_ = Tensor();  // before its successor is made
+    products_ = backend_.new_tensor("distances", {rows, columns});
+  }
+  const Tensor stretch =
+      gallery_tensor_.slice(first * dimensions, (first + columns) * dimensions).reshaped({columns, dimensions});
+  backend_.gemm(block, Transpose::no, stretch, Transpose::yes, Tensor(), {products_});
+  float* values = products_.data();
+  if (products_.device().kind != Device::Kind::cpu) {
+    host_.resize(static_cast<size_t>(products_.elements()));
+    backend_.download(products_, host_.data());
+    values = host_.data();
+  }
+  pool_.parallel_for(rows, [&](int64_t row, int) {
+    float* distances = values + row * columns;
+    kernels.to_distances(query_norms_[static_cast<size_t>(query + row)], gallery_norms_.data() + first, columns,
+                         distances);
+    visit({.query = query + row,
+           .place = row,
+           .first = first,
+           .distances = {distances, static_cast<size_t>(columns)},
+           .last = first + columns == gallery_.rows});
+  });
+}
+
+void Distances::for_each_row(int64_t begin, int64_t end, const Visit& visit) {
+  const int64_t rows = std::clamp<int64_t>(kBlockFloats / gallery_.rows, 1, kMostUnderWay);
+  for (int64_t query = begin; query < end; query += rows) {
+    const Tensor block = upload(queries_, query, std::min(query + rows, end));
+    multiply(block, query, 0, gallery_.rows, [&](const Piece& whole) { visit(whole.query, whole.distances); });
+  }
+}
+
+void Distances::for_each_piece(int64_t begin, int64_t end, const VisitPiece& visit) {
+  const int64_t stretch = backend_.device() == Device{} ? kStretch : kBlockFloats / kMostUnderWay;
+  for (int64_t query = begin; query < end; query += kMostUnderWay) {
+    const Tensor block = upload(queries_, query, std::min(query + kMostUnderWay, end));
+    for (int64_t first = 0; first < gallery_.rows; first += stretch) {
+      multiply(block, query, first, std::min(stretch, gallery_.rows - first), visit);
     }
-    backend_.gemm(block, Transpose::no, gallery_tensor_, Transpose::yes, Tensor(), {products_});
-    float* values = products_.data();
-    if (products_.device().kind != Device::Kind::cpu) {
-      host_.resize(static_cast<size_t>(products_.elements()));
-      backend_.download(products_, host_.data());
-      values = host_.data();
-    }
-    pool_.parallel_for(rows, [&](int64_t row, int) {
-      float* distances = values + row * width;
-      kernels.to_distances(query_norms_[static_cast<size_t>(first + row)], gallery_norms_.data(), width, distances);
-      visit(first + row, std::span<float>(distances, static_cast<size_t>(width)));
-    });
   }
 }
 

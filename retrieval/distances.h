@@ -25,8 +25,23 @@ class Distances {
   void for_each_row(int64_t begin, int64_t end, const Visit& visit);
   void for_each_row(const Visit& visit) { for_each_row(0, queries_.rows, visit); }
 
+  // The same distances in stretches of the gallery that stay in the caches, for those who need not see a row as a
+  // whole. Each query's stretches come in their order; of the queries under way none shares its `place`.
+  struct Piece {
+    int64_t query;
+    int64_t place;  // below kMostUnderWay
+    int64_t first;  // of the gallery
+    std::span<float> distances;
+    bool last;
+  };
+  static constexpr int64_t kMostUnderWay = 960;
+  using VisitPiece = std::function<void(const Piece& piece)>;
+  void for_each_piece(int64_t begin, int64_t end, const VisitPiece& visit);
+
  private:
   Tensor upload(const Embeddings& rows, int64_t begin, int64_t end);
+  // Distances of uploaded queries, the first of them `query`, to a stretch of the gallery; one piece for each.
+  void multiply(const Tensor& block, int64_t query, int64_t first, int64_t columns, const VisitPiece& visit);
 
   Backend& backend_;
   ThreadPool& pool_;
@@ -35,9 +50,8 @@ class Distances {
   std::vector<float> shift_;  // [dimensions], subtracted from all
   std::vector<float> query_norms_;
   std::vector<float> gallery_norms_;
-  int64_t block_rows_;
-  Tensor gallery_tensor_;
-  Tensor products_;          // [block_rows, gallery]
+  Tensor gallery_tensor_;    // [1, rows * dimensions]
+  Tensor products_;          // [queries under way, stretch of the gallery]
   std::vector<float> host_;  // the same in host memory, if the backend's is elsewhere
 };
 

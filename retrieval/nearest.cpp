@@ -10,49 +10,54 @@ namespace gle {
 
 namespace {
 
-struct Candidate {
-  float distance;
-  int32_t index;
-  bool operator<(const Candidate& other) const {
-    return distance != other.distance ? distance < other.distance : index < other.index;
-  }
-};
-
 // Positions looked at between two updates of the bound.
 constexpr int64_t kStretch = 2048;
 
 }  // namespace
 
+void NearestOfRow::begin(int64_t k, int64_t skip) {
+  k_ = k;
+  skip_ = skip;
+  bound_ = INFINITY;
+  candidates_.clear();
+}
+
 // Candidates gather until there are twice as many as wanted; then the further half goes, and what remains sets the
 // distance that later ones must beat.
-int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip, int32_t* indices) {
+void NearestOfRow::add(int64_t first, std::span<const float> distances) {
   const RowKernels& kernels = row_kernels();
-  const auto count = static_cast<int64_t>(distances.size());
-  thread_local std::vector<Candidate> best;
+  const auto count = std::ssize(distances);
   int32_t found[kStretch];
-  best.clear();
-  const auto room = static_cast<size_t>(2 * k);
-  float bound = INFINITY;
   for (int64_t begin = 0; begin < count; begin += kStretch) {
     const float* stretch = distances.data() + begin;
-    const int64_t number = kernels.find_below(stretch, std::min(kStretch, count - begin), bound, found);
+    const int64_t number = kernels.find_below(stretch, std::min(kStretch, count - begin), bound_, found);
     for (int64_t i = 0; i < number; ++i) {
-      if (begin + found[i] != skip) {
-        best.push_back({stretch[found[i]], static_cast<int32_t>(begin + found[i])});
+      const int64_t index = first + begin + found[i];
+      if (index != skip_) {
+        candidates_.push_back({stretch[found[i]], static_cast<int32_t>(index)});
       }
     }
-    if (best.size() >= room) {
-      std::nth_element(best.begin(), best.begin() + (k - 1), best.end());
-      bound = best[static_cast<size_t>(k - 1)].distance;
-      best.resize(static_cast<size_t>(k));
+    if (std::ssize(candidates_) >= 2 * k_) {
+      std::nth_element(candidates_.begin(), candidates_.begin() + (k_ - 1), candidates_.end());
+      candidates_.resize(static_cast<size_t>(k_));
+      bound_ = candidates_.back().distance;
     }
   }
-  const auto kept = std::min(k, static_cast<int64_t>(best.size()));
-  std::partial_sort(best.begin(), best.begin() + kept, best.end());
-  for (int64_t i = 0; i < kept; ++i) {
-    indices[i] = best[static_cast<size_t>(i)].index;
-  }
-  return kept;
+}
+
+std::span<const Neighbour> NearestOfRow::finish() {
+  const auto kept = std::min<std::ptrdiff_t>(k_, std::ssize(candidates_));
+  std::partial_sort(candidates_.begin(), candidates_.begin() + kept, candidates_.end());
+  return {candidates_.data(), static_cast<size_t>(kept)};
+}
+
+int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip, int32_t* indices) {
+  thread_local NearestOfRow row;
+  row.begin(k, skip);
+  row.add(0, distances);
+  const std::span<const Neighbour> found = row.finish();
+  std::ranges::transform(found, indices, &Neighbour::index);
+  return std::ssize(found);
 }
 
 Neighbours nearest(Distances& distances, int64_t k, Self self) {
@@ -62,11 +67,19 @@ Neighbours nearest(Distances& distances, int64_t k, Self self) {
   result.k = k;
   result.indices.resize(static_cast<size_t>(distances.queries() * k));
   result.distances.resize(result.indices.size());
-  distances.for_each_row([&](int64_t query, std::span<float> row) {
-    int32_t* indices = result.indices.data() + query * k;
-    select_nearest(row, k, self == Self::excluded ? query : kNobody, indices);
-    for (int64_t i = 0; i < k; ++i) {
-      result.distances[static_cast<size_t>(query * k + i)] = row[static_cast<size_t>(indices[i])];
+  std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(distances.queries(), Distances::kMostUnderWay)));
+  distances.for_each_piece(0, distances.queries(), [&](const Distances::Piece& piece) {
+    NearestOfRow& row = under_way[static_cast<size_t>(piece.place)];
+    if (piece.first == 0) {
+      row.begin(k, self == Self::excluded ? piece.query : kNobody);
+    }
+    row.add(piece.first, piece.distances);
+    if (piece.last) {
+      auto at = static_cast<size_t>(piece.query * k);
+      for (const Neighbour& neighbour : row.finish()) {
+        result.indices[at] = neighbour.index;
+        result.distances[at++] = neighbour.distance;
+      }
     }
   });
   return result;

@@ -10,8 +10,30 @@ namespace gle {
 
 inline constexpr int64_t kNobody = -1;
 
-// The k smallest entries of a row, nearest first, of two equal ones the one with the lower index; `skip` is left out.
-// Writes min(k, entries) indices and returns how many.
+struct Neighbour {
+  float distance;
+  int32_t index;
+  bool operator<(const Neighbour& other) const {
+    return distance != other.distance ? distance < other.distance : index < other.index;
+  }
+};
+
+// The k smallest entries of a row that comes in pieces, one after the other. Of two equal ones the one with the lower
+// index counts as the smaller; `skip` is left out.
+class NearestOfRow {
+ public:
+  void begin(int64_t k, int64_t skip);
+  void add(int64_t first, std::span<const float> distances);
+  // Nearest first; fewer than k if the row had fewer.
+  std::span<const Neighbour> finish();
+
+ private:
+  int64_t k_ = 0, skip_ = kNobody;
+  float bound_ = 0;  // what a candidate must be below
+  std::vector<Neighbour> candidates_;
+};
+
+// The same of a whole row. Writes min(k, entries) indices and returns how many.
 int64_t select_nearest(std::span<const float> distances, int64_t k, int64_t skip, int32_t* indices);
 
 // For every query the k nearest of the gallery.

@@ -86,12 +86,23 @@ void Rerank::find_neighbours() {
   if (query_count_ * gallery_count_ <= kMostKept) {
     kept_.resize(static_cast<size_t>(query_count_ * gallery_count_));
   }
-  distances_.for_each_row([&](int64_t image, std::span<float> row) {
-    if (!kept_.empty() && image < query_count_) {
-      std::copy(row.begin() + first_of_gallery_, row.end(), kept_.begin() + image * gallery_count_);
+  std::vector<NearestOfRow> under_way(static_cast<size_t>(std::min(all_.rows, Distances::kMostUnderWay)));
+  distances_.for_each_piece(0, all_.rows, [&](const Distances::Piece& piece) {
+    NearestOfRow& row = under_way[static_cast<size_t>(piece.place)];
+    float& largest = largest_[static_cast<size_t>(piece.query)];
+    if (piece.first == 0) {
+      row.begin(reach_, kNobody);
     }
-    select_nearest(row, reach_, kNobody, neighbours_.data() + image * reach_);
-    largest_[static_cast<size_t>(image)] = row_kernels().largest(row.data(), std::ssize(row));
+    row.add(piece.first, piece.distances);
+    largest = std::max(largest, row_kernels().largest(piece.distances.data(), std::ssize(piece.distances)));
+    if (!kept_.empty() && piece.query < query_count_) {
+      const int64_t skipped = std::clamp<int64_t>(first_of_gallery_ - piece.first, 0, std::ssize(piece.distances));
+      std::copy(piece.distances.begin() + skipped, piece.distances.end(),
+                kept_.begin() + piece.query * gallery_count_ + std::max<int64_t>(0, piece.first - first_of_gallery_));
+    }
+    if (piece.last) {
+      std::ranges::transform(row.finish(), neighbours_.begin() + piece.query * reach_, &Neighbour::index);
+    }
   });
 }
 

@@ -14,12 +14,16 @@ int64_t calls_of_new() { return calls; }
 
 }  // namespace gle::test
 
-void* operator new(size_t bytes) {
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++gle::test::calls;
-  if (void* data = std::malloc(bytes)) {
+  return std::malloc(bytes);
+}
+void* operator new(size_t bytes) {
+  if (void* data = operator new(bytes, std::nothrow)) {
     return data;
   }
   throw std::bad_alloc();
 }
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data, const std::nothrow_t&) noexcept { std::free(data); }

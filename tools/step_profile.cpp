@@ -20,8 +20,7 @@ void StepProfile::step(const StepReport& report) {
       if (found == kernels_.end()) {
         found = kernels_.insert(found, {.name = kernel.name});
       }
-      found->calls += kernel.calls;
-      found->seconds += kernel.seconds;
+      *found += kernel;
     }
   }
   before_ = at;
@@ -35,22 +34,24 @@ void StepProfile::print() const {
     return;
   }
   const auto count = static_cast<double>(steps_);
-  const auto line = [&](const std::string& name, double calls, double seconds) {
-    std::printf("  %-26s %8.1f %10.3f %7.2f%%\n", name.c_str(), calls / count, 1000 * seconds / count,
-                100 * seconds / seconds_);
+  const auto line = [&](const char* name, double seconds, const std::string& more) {
+    std::printf("  %-26s %10.3f %7.2f%% %s\n", name, 1000 * seconds / count, 100 * seconds / seconds_, more.c_str());
   };
-  std::printf("profile    %ld steps of %.1f ms\n  %-26s %8s %10s %8s\n", static_cast<long>(steps_),
-              1000 * seconds_ / count, "", "calls", "ms a step", "share");
+  std::printf("profile    %ld steps of %.1f ms\n  %-26s %10s %8s %8s %8s %8s\n", static_cast<long>(steps_),
+              1000 * seconds_ / count, "", "ms a step", "share", "calls", "GFLOP/s", "GB/s");
   std::vector<TimedBackend::Kernel> sorted = kernels_;
   std::ranges::stable_sort(sorted, std::greater(), &TimedBackend::Kernel::seconds);
   double in_kernels = 0;
   for (const TimedBackend::Kernel& kernel : sorted) {
-    line(std::string(kernel.name), static_cast<double>(kernel.calls), kernel.seconds);
+    char rates[64];
+    std::snprintf(rates, sizeof rates, "%8.1f %8.1f %8.1f", static_cast<double>(kernel.calls) / count,
+                  kernel.operations / kernel.seconds * 1e-9, kernel.bytes / kernel.seconds * 1e-9);
+    line(std::string(kernel.name).c_str(), kernel.seconds, rates);
     in_kernels += kernel.seconds;
   }
-  line("all kernels", 0, in_kernels);
-  line("waiting for pictures", 0, loading_);
-  line("everything else", 0, seconds_ - in_kernels - loading_);
+  line("all kernels", in_kernels, "");
+  line("waiting for pictures", loading_, "");
+  line("everything else", seconds_ - in_kernels - loading_, "");
 }
 
 }  // namespace gle::tools

@@ -13,14 +13,22 @@ TimedBackend::TimedBackend(Backend& inner) : Backend(host_memory(), inner.alloca
 
 TimedBackend::~TimedBackend() = default;
 
-TimedBackend::Timer::Timer(TimedBackend& backend, const char* name)
-    : backend_(backend), name_(name), start_(std::chrono::steady_clock::now()) {}
+TimedBackend::Kernel& TimedBackend::Kernel::operator+=(const Kernel& other) {
+  calls += other.calls;
+  seconds += other.seconds;
+  operations += other.operations;
+  bytes += other.bytes;
+  return *this;
+}
+
+TimedBackend::Timer::Timer(TimedBackend& backend, const Work& work, double bytes)
+    : backend_(backend), work_(work), bytes_(bytes), start_(std::chrono::steady_clock::now()) {}
 
 TimedBackend::Timer::~Timer() {
-  Kernel& kernel = backend_.kernels_[name_];
-  kernel.name = name_;
-  ++kernel.calls;
-  kernel.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  Kernel& kernel = backend_.kernels_[work_.name];
+  kernel.name = work_.name;
+  kernel += {.name = work_.name, .calls = 1, .seconds = seconds, .operations = work_.operations, .bytes = bytes_};
 }
 
 std::vector<TimedBackend::Kernel> TimedBackend::kernels() const {

@@ -10,8 +10,8 @@
 
 namespace gle {
 
-// A CPU backend with a clock: every call of a kernel is counted and timed. Its tensors and those of `inner` can be used
-// for each other.
+// A CPU backend with a clock: every call of a kernel is counted, timed and weighed. Its tensors and those of `inner`
+// can be used for each other.
 class TimedBackend final : public Backend {
  public:
   // `inner` must outlive it. Throws ErrorCode::usage if its kernels go on beside the program, as a GPU's do.
@@ -22,6 +22,10 @@ class TimedBackend final : public Backend {
     std::string_view name;
     int64_t calls = 0;
     double seconds = 0;
+    double operations = 0;  // of products, as their definition counts: a multiplication and an addition are two
+    double bytes = 0;       // of the tensors it was given, each once, those it adds to twice
+
+    Kernel& operator+=(const Kernel& other);
   };
   // Since the last reset(), the slowest first.
   std::vector<Kernel> kernels() const;
@@ -119,19 +123,23 @@ class TimedBackend final : public Backend {
   }
   void gemm(const Tensor& a, Transpose op_a, const Tensor& b, Transpose op_b, const Tensor& bias,
             const GradTarget& c) override {
-    run("gemm", &Backend::gemm, a, op_a, b, op_b, bias, c);
+    run({"gemm", products(c.grad, op_a == Transpose::yes ? a.rows() : a.channels())}, &Backend::gemm, a, op_a, b, op_b,
+        bias, c);
   }
   void conv2d_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options, Activation f,
                       PackedWeights* packed, const Tensor& y) override {
-    run("conv2d_forward", &Backend::conv2d_forward, x, w, bias, options, f, packed, y);
+    run({"conv2d_forward", products(y, w.elements() / y.channels())}, &Backend::conv2d_forward, x, w, bias, options, f,
+        packed, y);
   }
   void conv2d_backward_data(const Tensor& w, const Tensor& dy, const Conv2dOptions& options,
                             const GradTarget& dx) override {
-    run("conv2d_backward_data", &Backend::conv2d_backward_data, w, dy, options, dx);
+    run({"conv2d_backward_data", products(dy, w.elements() / dy.channels())}, &Backend::conv2d_backward_data, w, dy,
+        options, dx);
   }
   void conv2d_backward_weights(const Tensor& x, const Tensor& dy, const Conv2dOptions& options,
                                const GradTarget& dw) override {
-    run("conv2d_backward_weights", &Backend::conv2d_backward_weights, x, dy, options, dw);
+    run({"conv2d_backward_weights", products(dy, dw.grad.elements() / dy.channels())},
+        &Backend::conv2d_backward_weights, x, dy, options, dw);
   }
   void batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
                              const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) override {
@@ -207,21 +215,43 @@ class TimedBackend final : public Backend {
   }
 
  private:
+  struct Work {
+    Work(const char* name, double operations = 0) : name(name), operations(operations) {}
+    const char* name;
+    double operations;
+  };
+
+  // Of outputs that are sums of so many products each.
+  static double products(const Tensor& outputs, int64_t each) {
+    return 2.0 * static_cast<double>(outputs.elements()) * static_cast<double>(each);
+  }
+  static double bytes(const Tensor& tensor) {
+    return tensor ? static_cast<double>(tensor.elements()) * static_cast<double>(bytes_of(tensor.type())) : 0;
+  }
+  static double bytes(const GradTarget& target) {
+    return bytes(target.grad) * (target.mode == Accumulate::add ? 2 : 1);
+  }
+  template <class Other>
+  static double bytes(const Other&) {
+    return 0;
+  }
+
   template <class Result, class... Parameters>
-  Result run(const char* name, Result (Backend::*kernel)(Parameters...),
+  Result run(const Work& work, Result (Backend::*kernel)(Parameters...),
              std::type_identity_t<Parameters>... arguments) {
-    const Timer timer(*this, name);
+    const Timer timer(*this, work, (0.0 + ... + bytes(arguments)));
     return (inner_.*kernel)(arguments...);
   }
 
   class Timer {
    public:
-    Timer(TimedBackend& backend, const char* name);
+    Timer(TimedBackend& backend, const Work& work, double bytes);
     ~Timer();
 
    private:
     TimedBackend& backend_;
-    const char* name_;
+    Work work_;
+    double bytes_;
     std::chrono::steady_clock::time_point start_;
   };
 

@@ -224,6 +224,11 @@ TEST_F(SmallTrainer, TheClockChangesNothing) {
   const auto steps = std::ranges::find(kernels, "adam_step", &TimedBackend::Kernel::name);
   ASSERT_NE(steps, kernels.end());
   EXPECT_EQ(steps->calls, 14);
+  EXPECT_EQ(steps->operations, 0);
+  EXPECT_EQ(std::fmod(steps->bytes, 14 * 4 * sizeof(float)), 0);
+  const auto forward = std::ranges::find(kernels, "conv2d_forward", &TimedBackend::Kernel::name);
+  ASSERT_NE(forward, kernels.end());
+  EXPECT_GT(forward->operations, forward->bytes);
   EXPECT_GT(timed.seconds(), steps->seconds);
   timed.reset();
   EXPECT_TRUE(timed.kernels().empty());
