@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <span>
 #include <vector>
@@ -131,5 +133,35 @@ double largest_difference(const std::vector<Number>& a, const std::vector<Number
   }
   return largest;
 }
+
+inline Training small_training() {
+  Training training;
+  training.config.network.name = "densenet_tiny";
+  training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
+  training.config.phase1.loss = "group_loss";
+  training.steps = 5;
+  return training;
+}
+
+class DistributedTraining : public testing::Test {
+ protected:
+  Comm& comm_ = all_ranks();
+
+  Trained alone(const Training& training) {
+    return of_first_rank(comm_, [&] { return train(training, nullptr); });
+  }
+  // Every rank ends with the same bits.
+  Trained together(const Training& training) {
+    const Trained own = train(training, &comm_);
+    EXPECT_EQ(own, of_first_rank(comm_, [&] { return own; }));
+    return own;
+  }
+  void expect_same(const Trained& a, const Trained& b, double tolerance) {
+    EXPECT_LT(largest_difference(a.losses, b.losses), tolerance * (1 + b.losses[0]))
+        << testing::PrintToString(a.losses) << " and " << testing::PrintToString(b.losses);
+    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
+    EXPECT_LT(largest_difference(a.state, b.state), tolerance);
+  }
+};
 
 }  // namespace gle::test

@@ -7,46 +7,6 @@
 namespace gle::test {
 namespace {
 
-Training small_training() {
-  Training training;
-  training.config.network.name = "densenet_tiny";
-  training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
-  training.config.phase1.loss = "group_loss";
-  training.steps = 5;
-  return training;
-}
-
-class DistributedTraining : public testing::Test {
- protected:
-  Comm& comm_ = all_ranks();
-
-  Trained alone(const Training& training) {
-    return of_first_rank(comm_, [&] { return train(training, nullptr); });
-  }
-  // Every rank ends with the same bits.
-  Trained together(const Training& training) {
-    const Trained own = train(training, &comm_);
-    EXPECT_EQ(own, of_first_rank(comm_, [&] { return own; }));
-    return own;
-  }
-  void expect_same(const Trained& a, const Trained& b, double tolerance) {
-    EXPECT_LT(largest_difference(a.losses, b.losses), tolerance)
-        << testing::PrintToString(a.losses) << " and " << testing::PrintToString(b.losses);
-    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
-    EXPECT_LT(largest_difference(a.state, b.state), tolerance);
-  }
-};
-
-TEST_F(DistributedTraining, BnInceptionWithGroupLossIsThatOfOneProcess) {
-  Training training;
-  training.config.network.name = "bn_inception";
-  training.config.input = {.height = 64, .width = 64, .colours = "bgr255"};
-  training.config.phase1.loss = "group_loss";
-  training.side = 64;
-  training.learning_rate = 2e-6F;
-  expect_same(together(training), alone(training), 1e-4);
-}
-
 TEST_F(DistributedTraining, ASecondRunHasTheSameBits) {
   const Training training = small_training();
   EXPECT_EQ(together(training), together(training));
