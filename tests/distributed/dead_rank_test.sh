@@ -35,7 +35,7 @@ name = "densenet_tiny"
 steps = 20
 batch = 24
 [phase2]
-steps = 180
+steps = 110
 classes = 6
 samples = 4
 [evaluation]
@@ -97,7 +97,7 @@ disturb() {
 RANDOM=13
 launchers=(sees sees blind sees sees unreachable sees sees blind sees)
 for i in "${!launchers[@]}"; do
-  disturb $((RANDOM % 6)) "0$((RANDOM % 40 + 10))" $((RANDOM % 3)) "${launchers[i]}"
+  disturb $((RANDOM % 5)) "0$((RANDOM % 20 + 10))" $((RANDOM % 3)) "${launchers[i]}"
 done
 "${train[@]}" "${command[@]}" --out run >log 2>&1 || failed "the last resumption"
 cmp whole/checkpoints/last.gle run/checkpoints/last.gle || failed "the resumed run ends otherwise"
