@@ -44,6 +44,7 @@ held_out = 0.2
 every = 0
 [distributed]
 timeout = 3
+sync_batch_norm = false
 END
 train=("${on_hosts[@]}")
 command=("$tools/gle-train" --config tiny.toml --threads 1 --no-progress --resume auto)
@@ -85,11 +86,14 @@ disturb() {
   done
   echo "rank $rank ended at step $(steps), launcher $launcher: all gone after $((($(date +%s%N) - start) / 1000000)) ms"
   if [ "$launcher" = unreachable ]; then
-    kill -KILL $mpirun  # it waits for the daemon of the host that is not there
+    kill -KILL $mpirun  # which waits for the daemon of the host that is not there
     ip link set "to_host$((rank + 1))" up
+    until [[ "$(nsenter --net="/run/netns/host$((rank + 1))" bash -c '</dev/tcp/10.9.0.254/9' 2>&1)" = *refused* ]]; do
+      sleep 0.1
+    done
   fi
   local code=0
-  wait $mpirun 2>/dev/null || code=$?
+  { wait $mpirun; } 2>/dev/null || code=$?
   [ "$launcher" != sees ] || [ "$code" -ne 0 ] || failed "mpirun calls it a success"
   grep -q "gle-train: rank $rank on host$((rank + 1)) has been silent" log || failed "nobody names rank $rank"
 }
