@@ -139,7 +139,7 @@ inline Training small_training() {
   training.config.network.name = "densenet_tiny";
   training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
   training.config.phase1.loss = "group_loss";
-  training.steps = 5;
+  training.steps = 3;
   return training;
 }
 
