@@ -56,9 +56,8 @@ struct Measured {
   }
 };
 
-int run(int argc, char** argv) {
+void run(Comm& comm, int argc, char** argv) {
   require(argc == 7, "gle-bench-ranks", "expected NETWORK BATCH_OF_A_RANK HEIGHT WIDTH STEPS sync|own");
-  const std::unique_ptr<Comm> comm = make_mpi_comm();
   const auto backend = make_cpu_backend({.threads = 1});
   const int64_t batch = std::atol(argv[2]);
   const int64_t steps = std::atol(argv[5]);
@@ -66,39 +65,39 @@ int run(int argc, char** argv) {
   config.network.name = argv[1];
   config.phase1.loss = "group_loss";
   config.distributed.sync_batch_norm = std::string(argv[6]) == "sync";
-  Learner learner(*backend, config, kClasses, comm.get());
+  Learner learner(*backend, config, kClasses, &comm);
   learner.network().initialise(*backend, 1);
   learner.begin_phase(config.phase1, Learner::Moments::reset);
   const Tensor images = random_tensor(*backend, {batch, std::atol(argv[3]), std::atol(argv[4]), 3});
   std::vector<int32_t> labels;
-  for (int64_t i = 0; i < batch * comm->size(); ++i) {
+  for (int64_t i = 0; i < batch * comm.size(); ++i) {
     labels.push_back(static_cast<int32_t>(i / 4 % kClasses));
   }
 
   Measured before{};
   for (int64_t step = 0; step < kWarmUp + steps; ++step) {
     if (step == kWarmUp) {
-      comm->barrier();
-      before = Measured::now(*comm);
+      comm.barrier();
+      before = Measured::now(comm);
     }
     learner.add(images, labels, static_cast<uint64_t>(step), 1);
     learner.measure();
     learner.step(1e-4F);
   }
-  const Measured after = Measured::now(*comm);
-  const auto each = static_cast<double>(steps * comm->size());
+  const Measured after = Measured::now(comm);
+  const auto each = static_cast<double>(steps * comm.size());
   double mean[] = {after.seconds - before.seconds, after.handed_over - before.handed_over,
                    after.least - before.least,     after.sent - before.sent,
                    after.busy - before.busy,       after.waiting - before.waiting};
-  comm->all_reduce(mean);
+  comm.all_reduce(mean);
   for (double& number : mean) {
     number /= each;
   }
-  if (comm->rank() == 0) {
+  if (comm.rank() == 0) {
     const auto gradients = static_cast<double>(learner.network().parameters().gradients().elements()) * sizeof(float);
-    const double ranks = comm->size();
+    const double ranks = comm.size();
     const double of_gradients = 2 * (ranks - 1) / ranks * gradients;
-    std::printf("%s, %d ranks of %ld images %sx%s, batch-norm of %s\n", argv[1], comm->size(), static_cast<long>(batch),
+    std::printf("%s, %d ranks of %ld images %sx%s, batch-norm of %s\n", argv[1], comm.size(), static_cast<long>(batch),
                 argv[3], argv[4], config.distributed.sync_batch_norm ? "all" : "each rank");
     std::printf("  a step         %9.1f ms\n", mean[0] * 1e3);
     std::printf("  gradients      %9.3f MB, of which a rank has to send %.3f MB\n", gradients / 1e6,
@@ -109,7 +108,6 @@ int run(int argc, char** argv) {
     std::printf("  collectives    %9.1f ms, waited for %.1f ms: %.0f%% hidden\n", mean[4] * 1e3, mean[5] * 1e3,
                 100 * (1 - mean[5] / mean[4]));
   }
-  return 0;
 }
 
 }  // namespace
@@ -117,10 +115,12 @@ int run(int argc, char** argv) {
 }  // namespace gle::bench
 
 int main(int argc, char** argv) {
+  const std::unique_ptr<gle::Comm> comm = gle::make_mpi_comm();
   try {
-    return gle::bench::run(argc, argv);
+    gle::bench::run(*comm, argc, argv);
   } catch (const gle::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
-    return static_cast<int>(e.code());
+    comm->abort(static_cast<int>(e.code()));
   }
+  return 0;
 }

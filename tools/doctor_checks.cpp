@@ -141,6 +141,13 @@ std::vector<Check> all_checks() {
       {"log_softmax", [=](Context& ctx, const Draw& draw) { return log_softmax(ctx, draw(rows)); }},
       {"centre_rows", [=](Context& ctx, const Draw& draw) { return centre_rows(ctx, draw(rows)); }},
       {"normalise_rows", [=](Context& ctx, const Draw& draw) { return normalise_rows(ctx, draw(rows), 0.004F); }},
+      {"take_columns",
+       [=](Context& ctx, const Draw& draw) {
+         const std::vector<int32_t> numbers = {0, 3, 4, 511, 512, 1023};
+         const Tensor columns = ctx.backend.new_tensor("doctor", {6}, DType::i32);
+         ctx.backend.upload(numbers.data(), columns);
+         return take_columns(ctx, draw(rows), columns);
+       }},
       {"cross_entropy", classify},
       {"optimisers", optimise},
   };

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/comm/open_mpi.h"
 #include "engine/comm/watchdog.h"
 #include "engine/error.h"
 
@@ -153,7 +154,9 @@ class Engine {
 
 void Engine::run() {
   int provided = 0;
+  OpenMpiMessages messages;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  messages.print_here();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Ranks ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &ranks.rank);

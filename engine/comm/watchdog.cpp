@@ -19,6 +19,7 @@ constexpr Seconds kSilenceWhenStopping{1.2};
 // A process that was stopped itself has not been listening: silence counts when it has listened so often since.
 constexpr int kFewLooks = 3;
 constexpr int kManyLooks = 15;
+constexpr int kSeldom = 10;
 constexpr Seconds kTimeToTell{0.3};
 constexpr Seconds kTimeToEnd{2};
 constexpr int kBeat = 1;
@@ -57,7 +58,8 @@ void Watchdog::listen(Neighbour& neighbour) {
 }
 
 bool Watchdog::silent(Neighbour& neighbour, Clock::time_point now, bool stopping) {
-  if (test(neighbour.sending)) {
+  // To one that is probably dead a beat a second: MPI complains of every one.
+  if (test(neighbour.sending) && neighbour.looks % (neighbour.looks < kSeldom ? 1 : kSeldom) == 0) {
     MPI_Isend(&beat_, 1, MPI_CHAR, neighbour.rank, kBeat, comm_, &neighbour.sending);
   }
   ++neighbour.looks;

@@ -102,7 +102,7 @@ TEST_F(CudaTrafficTest, Elementwise) {
   expect("scale_by", 8, e, 1, 1.2, [&] { b.scale_by(two, x, over(z)); });
   expect("activation_forward", 8, e, 1, 1, [&] { b.activation_forward(x, kRelu, z); });
   expect("activation_backward", 12, e, 1, 1, [&] { b.activation_backward(y, kRelu, x, over(z)); });
-  expect("dropout", 8, e, 1, 1, [&] { b.dropout(x, 0.5F, {1, 2}, over(z)); });
+  expect("dropout", 8, e, 1, 1, [&] { b.dropout(x, 0.5F, {1, 2}, 0, over(z)); });
   expect("all_finite", 4, e, 1, 1, [&] { (void)b.all_finite(x); });
   const Tensor pictures = bytes({4, 56, 56, 3}), numbers = zeros({4, 56, 56, 3}), erased = integers({4, 4});
   const int64_t values = pictures.elements();
@@ -141,6 +141,13 @@ TEST_F(CudaTrafficTest, BatchNorm) {
   expect("batch_norm_backward", 12, e, 1.7, 4, [&] {
     b.batch_norm_backward(x, mean, inv_std, gamma, beta, kRelu, Statistics::of_batch, y, over(z), over(dgamma),
                           over(dbeta));
+  });
+  const Tensor gradient_sums = zeros({2, 64});
+  expect("batch_norm_backward_sums", 8, e, 1.1, 4, [&] {
+    b.batch_norm_backward_sums(x, mean, inv_std, gamma, beta, kRelu, y, gradient_sums, over(dgamma), over(dbeta));
+  });
+  expect("batch_norm_backward_data", 12, e, 1, 4, [&] {
+    b.batch_norm_backward_data(x, mean, inv_std, gamma, beta, kRelu, y, gradient_sums, 2 * x.rows(), over(z));
   });
 }
 

@@ -32,10 +32,10 @@ width = 32
 [network]
 name = "densenet_tiny"
 [phase1]
-steps = 15
+steps = 20
 batch = 24
 [phase2]
-steps = 60
+steps = 110
 classes = 6
 samples = 4
 [evaluation]
@@ -44,6 +44,7 @@ held_out = 0.2
 every = 0
 [distributed]
 timeout = 3
+sync_batch_norm = false
 END
 train=("${on_hosts[@]}")
 command=("$tools/gle-train" --config tiny.toml --threads 1 --no-progress --resume auto)
@@ -59,18 +60,18 @@ steps() { wc -l <"run/metrics.jsonl"; }
 
 "${train[@]}" "${command[@]}" --out whole >log 2>&1 || failed "the undisturbed run"
 
-# disturb MOMENT RANK LAUNCHER: starts or resumes the run, and ends the rank so many seconds after its first step
+# disturb STEPS MS RANK LAUNCHER: starts or resumes the run, and ends the rank so long after its first step
 disturb() {
-  local moment=$1 rank=$2 launcher=$3 before pid start options=()
+  local more=$1 ms=$2 rank=$3 launcher=$4 before pid start options=()
   before=$(steps 2>/dev/null || echo 0)
   [ "$launcher" = sees ] || options=(--enable-recovery)
   "${train[@]}" "${options[@]}" "${command[@]}" --out run >log 2>&1 &
   local mpirun=$!
-  until [ "$(steps 2>/dev/null || echo 0)" -gt "$before" ]; do
+  until [ "$(steps 2>/dev/null || echo 0)" -gt $((before + more)) ]; do
     kill -0 $mpirun 2>/dev/null || failed "it ended before it was disturbed"
-    sleep 0.05
+    sleep 0.005
   done
-  sleep "$moment"
+  sleep "0.$ms"
   start=$(date +%s%N)
   if [ "$launcher" = unreachable ]; then
     ip link set "to_host$((rank + 1))" down
@@ -83,19 +84,24 @@ disturb() {
     [ $(($(date +%s%N) - start)) -lt 30000000000 ] || failed "rank $rank was ended 30 s ago, and others go on"
     sleep 0.05
   done
-  echo "rank $rank ended after $moment s, launcher $launcher: all gone after $((($(date +%s%N) - start) / 1000000)) ms"
+  echo "rank $rank ended at step $(steps), launcher $launcher: all gone after $((($(date +%s%N) - start) / 1000000)) ms"
   if [ "$launcher" = unreachable ]; then
-    kill -KILL $mpirun  # it waits for the daemon of the host that is not there
+    kill -KILL $mpirun  # which waits for the daemon of the host that is not there
     ip link set "to_host$((rank + 1))" up
+    until [[ "$(nsenter --net="/run/netns/host$((rank + 1))" bash -c '</dev/tcp/10.9.0.254/9' 2>&1)" = *refused* ]]; do
+      sleep 0.1
+    done
   fi
-  wait $mpirun 2>/dev/null && [ "$launcher" = sees ] && failed "mpirun calls it a success"
+  local code=0
+  { wait $mpirun; } 2>/dev/null || code=$?
+  [ "$launcher" != sees ] || [ "$code" -ne 0 ] || failed "mpirun calls it a success"
   grep -q "gle-train: rank $rank on host$((rank + 1)) has been silent" log || failed "nobody names rank $rank"
 }
 
 RANDOM=13
 launchers=(sees sees blind sees sees unreachable sees sees blind sees)
 for i in "${!launchers[@]}"; do
-  disturb "$((RANDOM % 2)).$((RANDOM % 10))" $((RANDOM % 3)) "${launchers[i]}"
+  disturb $((RANDOM % 5)) "0$((RANDOM % 20 + 10))" $((RANDOM % 3)) "${launchers[i]}"
 done
 "${train[@]}" "${command[@]}" --out run >log 2>&1 || failed "the last resumption"
 cmp whole/checkpoints/last.gle run/checkpoints/last.gle || failed "the resumed run ends otherwise"

@@ -17,7 +17,7 @@ case ${1:-} in
     shift 2
     ip link set lo up
     mount -t tmpfs none /run
-    ip link add bridge0 type bridge
+    ip link add bridge0 type bridge forward_delay 0
     ip addr add 10.9.0.254/24 dev bridge0
     ip link set bridge0 up
     cp /etc/hosts names

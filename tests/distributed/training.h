@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <span>
 #include <vector>
@@ -12,20 +14,25 @@ namespace gle::test {
 
 inline constexpr int64_t kClasses = 6;
 
-// A batch that every number of ranks up to four divides: `rows` pictures of three classes, other ones in each step.
+// A batch that every number of ranks up to four divides: `rows` pictures of three classes, other ones in each step. A
+// class is a pattern with some noise, so that similarities are clearly positive or negative: near zero, where the Group
+// Loss clamps them, the last bit would decide.
 struct TestBatch {
   std::vector<float> pixels;
   std::vector<int32_t> labels;
   int64_t rows, side;
 
   TestBatch(int64_t rows, int64_t side, int step) : rows(rows), side(side) {
-    pixels.resize(static_cast<size_t>(rows * side * side * 3));
-    for (size_t i = 0; i < pixels.size(); ++i) {
-      pixels[i] = std::sin(static_cast<float>(i % 9973) * 0.37F +
-                           static_cast<float>(i / 9973 + 31 * static_cast<size_t>(step)));
-    }
     for (int64_t i = 0; i < rows; ++i) {
-      labels.push_back(static_cast<int32_t>((i * 3 / rows + step) % kClasses));
+      const auto label = static_cast<int32_t>((i * 3 / rows + step) % kClasses);
+      labels.push_back(label);
+      const auto slope = static_cast<float>(label + 1);
+      const auto noise = static_cast<float>(17 * step + i);
+      for (int64_t p = 0; p < side * side * 3; ++p) {
+        const auto y = static_cast<float>(p / (3 * side)), x = static_cast<float>(p / 3 % side);
+        pixels.push_back(std::sin(0.2F * slope * x + 1.3F * slope) + std::cos(0.3F * slope * y + 0.4F * x) +
+                         0.2F * std::sin(static_cast<float>(p) * (1.7F + 0.01F * noise)));
+      }
     }
   }
 
@@ -47,6 +54,20 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
+// Batch-norms that scale and shift by channel, as trained ones do: of channels that are all alike nothing but small
+// differences would be left for the correlations.
+inline void vary_norms(Backend& backend, ParameterSet& parameters) {
+  for (Parameter& parameter : parameters.parameters()) {
+    if (parameter.shape.rank() == 1) {
+      std::vector<float> values = read(backend, parameter.value);
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] += 0.5F * std::sin(static_cast<float>(i) * 2.3F);
+      }
+      backend.upload(values.data(), parameter.value);
+    }
+  }
+}
+
 struct Training {
   TrainingConfig config;
   int64_t rows = 12;
@@ -60,6 +81,7 @@ inline Trained train(const Training& training, Comm* comm) {
   Backend& backend = rank_backend();
   Learner learner(backend, training.config, kClasses, comm);
   learner.network().initialise(backend, 5);
+  vary_norms(backend, learner.network().parameters());
   learner.begin_phase(training.config.phase1, Learner::Moments::reset);
   Trained result;
   const int64_t parts = training.config.phase1.accumulate;
@@ -111,5 +133,35 @@ double largest_difference(const std::vector<Number>& a, const std::vector<Number
   }
   return largest;
 }
+
+inline Training small_training() {
+  Training training;
+  training.config.network.name = "densenet_tiny";
+  training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
+  training.config.phase1.loss = "group_loss";
+  training.steps = 3;
+  return training;
+}
+
+class DistributedTraining : public testing::Test {
+ protected:
+  Comm& comm_ = all_ranks();
+
+  Trained alone(const Training& training) {
+    return of_first_rank(comm_, [&] { return train(training, nullptr); });
+  }
+  // Every rank ends with the same bits.
+  Trained together(const Training& training) {
+    const Trained own = train(training, &comm_);
+    EXPECT_EQ(own, of_first_rank(comm_, [&] { return own; }));
+    return own;
+  }
+  void expect_same(const Trained& a, const Trained& b, double tolerance) {
+    EXPECT_LT(largest_difference(a.losses, b.losses), tolerance * (1 + b.losses[0]))
+        << testing::PrintToString(a.losses) << " and " << testing::PrintToString(b.losses);
+    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
+    EXPECT_LT(largest_difference(a.state, b.state), tolerance);
+  }
+};
 
 }  // namespace gle::test

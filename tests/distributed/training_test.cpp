@@ -7,45 +7,9 @@
 namespace gle::test {
 namespace {
 
-Training small_training() {
-  Training training;
-  training.config.network.name = "densenet_tiny";
-  training.config.input = {.height = 32, .width = 32, .colours = "imagenet"};
-  training.config.phase1.loss = "group_loss";
-  training.steps = 5;
-  return training;
-}
-
-class DistributedTraining : public testing::Test {
- protected:
-  Comm& comm_ = all_ranks();
-
-  Trained alone(const Training& training) {
-    return of_first_rank(comm_, [&] { return train(training, nullptr); });
-  }
-  // Every rank ends with the same bits.
-  Trained together(const Training& training) {
-    const Trained own = train(training, &comm_);
-    EXPECT_EQ(own, of_first_rank(comm_, [&] { return own; }));
-    return own;
-  }
-  void expect_same(const Trained& a, const Trained& b, double tolerance) {
-    EXPECT_LT(largest_difference(a.losses, b.losses), tolerance);
-    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
-    EXPECT_LT(largest_difference(a.state, b.state), tolerance);
-  }
-};
-
-TEST_F(DistributedTraining, BnInceptionWithGroupLossIsThatOfOneProcess) {
-  Training training;
-  training.config.network.name = "bn_inception";
-  training.config.input = {.height = 64, .width = 64, .colours = "bgr255"};
-  training.config.phase1.loss = "group_loss";
-  training.side = 64;
-  training.learning_rate = 1e-4F;
-  const Trained first = together(training);
-  EXPECT_EQ(first, together(training));
-  expect_same(first, alone(training), 1e-4);
+TEST_F(DistributedTraining, ASecondRunHasTheSameBits) {
+  const Training training = small_training();
+  EXPECT_EQ(together(training), together(training));
 }
 
 TEST_F(DistributedTraining, EveryLossHasTheGradientOfOneProcess) {
@@ -54,11 +18,14 @@ TEST_F(DistributedTraining, EveryLossHasTheGradientOfOneProcess) {
     Training training = small_training();
     training.config.phase1.loss = loss.name;
     training.config.loss.smoothing = 0.1;
-    training.steps = 2;
+    // Of its own rows alone, a picture's embedding is the same with any number of ranks.
+    training.config.network.batch_norm = "frozen";
+    training.steps = 1;
     const Trained one = alone(training);
     const Trained many = together(training);
-    expect_same(many, one, 2e-5);
-    EXPECT_LT(largest_difference(many.norms, one.norms), 1e-4 * (1 + one.norms[0]));
+    EXPECT_NEAR(many.losses[0], one.losses[0], 1e-6 * (1 + one.losses[0]));
+    EXPECT_NEAR(many.norms[0], one.norms[0], 1e-5 * one.norms[0]);
+    EXPECT_LT(largest_difference(many.weights, one.weights), 1e-5);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/cpu/cpu.h"
 #include "tests/data/support.h"
 #include "training/epochs.h"
+#include "training/rank_texts.h"
 #include "training/trainer.h"
 
 namespace gle::test {
@@ -63,6 +65,7 @@ struct RunSettings {
   int64_t stop_after = -1;  // step; -1: never
   int threads = 1;
   bool resume = false;
+  Comm* comm = nullptr;
   DeviceRequest device = {.device = "cpu"};
 };
 
@@ -71,14 +74,21 @@ inline Outcome run_small(const TrainingConfig& config, const std::filesystem::pa
   DeviceRequest device = settings.device;
   device.threads = settings.threads;
   const auto backend = make_backend(device);
-  const RunFolder folder(path, settings.resume ? RunFolder::Begin::resume : RunFolder::Begin::fresh);
+  std::optional<RunFolder> folder;
+  if (!settings.comm || settings.comm->rank() == 0) {
+    folder.emplace(path, settings.resume ? RunFolder::Begin::resume : RunFolder::Begin::fresh);
+  }
   int64_t step = 0;
-  Trainer trainer(*backend, config, training_data(config), &folder,
+  Trainer trainer(*backend, config, training_data(config), folder ? &*folder : nullptr,
                   {.threads = settings.threads,
+                   .comm = settings.comm,
                    .stop = [&] { return settings.stop_after >= 0 && step >= settings.stop_after; },
                    .on_step = [&](const StepReport& report) { step = report.position.step; }});
   if (settings.resume) {
-    const auto checkpoint = folder.newest([](const std::string&) {});
+    auto checkpoint = folder ? folder->newest([](const std::string&) {}) : nullptr;
+    if (settings.comm) {
+      checkpoint = checkpoint_for_all(*settings.comm, std::move(checkpoint));
+    }
     trainer.resume(*checkpoint);
     step = trainer.position().step;
   }
