@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 using Kind = Collective::Kind;
 using Type = Collective::Type;
 
-constexpr int kEagerTests = 200;
+constexpr int kEagerTests = 50;
+constexpr int kFrequentTests = 500;
 constexpr std::chrono::microseconds kShortRest{20};
 constexpr std::chrono::microseconds kLongRest{200};
 // Messages that MPI has taken but not yet sent go out while nobody waits for anything.
@@ -285,11 +286,11 @@ void Engine::finish(uint64_t ticket, int error) {
 }
 
 void Engine::rest(int fruitless) {
-  if (fruitless < kEagerTests) {
-    std::this_thread::yield();
-    return;
+  // Sleeping, not yielding: where cores are short, who yields comes back after all the others, who sleeps comes back
+  // when its time is up.
+  if (fruitless > kEagerTests) {
+    std::this_thread::sleep_for(fruitless < kFrequentTests ? kShortRest : kLongRest);
   }
-  std::this_thread::sleep_for(fruitless < 2 * kEagerTests ? kShortRest : kLongRest);
 }
 
 class MpiComm : public Comm {
