@@ -119,13 +119,18 @@ std::unique_ptr<Checkpoint> RunFolder::newest(const std::function<void(const std
   return nullptr;
 }
 
-void RunFolder::mend_best(const Position& position) const {
-  if (position.best_step < 0) {
-    return;
-  }
+void RunFolder::mend_names(const Position& position) const {
+  const auto mend = [](const fs::path& name, const fs::path& file) {
+    if (!(fs::exists(name) && fs::equivalent(file, name))) {
+      let_be(name, file);
+    }
+  };
   for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
-    if (entry.step == position.best_step && !(fs::exists(best()) && fs::equivalent(entry.path, best()))) {
-      let_be(best(), entry.path);
+    if (entry.path.filename() == checkpoint_name(position)) {
+      mend(last(), entry.path);
+    }
+    if (entry.step == position.best_step) {
+      mend(best(), entry.path);
     }
   }
 }

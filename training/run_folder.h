@@ -35,9 +35,9 @@ class RunFolder {
   // The newest checkpoint that is whole; `warn` hears of those that are not. Null if there is none at all, and
   // ErrorCode::weights if there are some and all are damaged.
   std::unique_ptr<Checkpoint> newest(const std::function<void(const std::string&)>& warn) const;
-  // After a crash best.gle may be of another step than the run believes: lets it be the right one if that is still
-  // here.
-  void mend_best(const Position& position) const;
+  // After a crash last.gle and best.gle may be of other steps than the run believes: lets them be the right ones if
+  // these are still here.
+  void mend_names(const Position& position) const;
 
  private:
   static std::filesystem::path prepared(std::filesystem::path path, Begin begin);

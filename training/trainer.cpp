@@ -63,7 +63,7 @@ void Trainer::resume(const Checkpoint& checkpoint) {
                        Learner::Moments::reset);
   checkpoint.restore(learner_);
   if (folder_) {
-    folder_->mend_best(state_.position);
+    folder_->mend_names(state_.position);
   }
   resumed_ = true;
 }

@@ -139,7 +139,7 @@ TEST_F(CudaStreamsTest, AGraphHasTheNumbersOfItsStep) {
       const std::vector<float> host(256, static_cast<float>(step + 1));
       backend->run_step(7, [&] {
         backend->upload(host.data(), x);
-        backend->dropout(x, 0.5F, {.seed = 3, .stream = static_cast<uint64_t>(step)}, {x});
+        backend->dropout(x, 0.5F, {.seed = 3, .stream = static_cast<uint64_t>(step)}, 0, {x});
         backend->scale(static_cast<float>(step) - 1.5F, x, {y, Accumulate::add});
       });
     }

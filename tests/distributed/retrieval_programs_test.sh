@@ -37,11 +37,12 @@ for n in 1 2 3; do
   same_lines folder.txt out
 done
 
+slowly="--batch 1 --input 224x224 --network densenet_tiny --threads 1 --workers 1 --no-progress"
+
 # What one process began, three ranks finish, and the other way round.
 begin() {  # COMMAND...: is killed after some rows
   rm -rf parts
-  "$@" a.safetensors many --out parts --batch 1 --input 64x64 --network densenet_tiny --threads 1 --workers 1 \
-    --no-progress >begin.out 2>&1 &
+  "$@" a.safetensors many --out parts $slowly >begin.out 2>&1 &
   local pid=$!
   while [ "$(stat -c %s parts/embeddings.npy.partial 2>/dev/null || echo 0)" -lt $((128 + 20 * 128)) ]; do
     kill -0 "$pid" || { cat begin.out >&2; return 1; }
@@ -49,17 +50,16 @@ begin() {  # COMMAND...: is killed after some rows
   done
   kill -TERM "$pid"
   wait "$pid" && { echo "FAILED: was not stopped" >&2; return 1; }
-  [ -s parts/embeddings.npy.partial ]
+  [ -s parts/embeddings.npy.partial ] || { echo "FAILED: it was done before it was stopped" >&2; return 1; }
 }
 mkdir many
 for class in $(ls test | head -n 60); do cp "test/$class/"*_0[1-9].png many; done
-rest="--batch 1 --input 64x64 --network densenet_tiny --threads 1 --workers 1 --no-progress"
-expect 0 "embeddings of" "$embed" a.safetensors many --out whole $rest
+expect 0 "embeddings of" "$embed" a.safetensors many --out whole $slowly
 begin "$embed"
-expect 0 "continues at image" ranks 3 "$embed" a.safetensors many --out parts $rest
+expect 0 "continues at image" ranks 3 "$embed" a.safetensors many --out parts $slowly
 cmp whole/embeddings.npy parts/embeddings.npy
 begin mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 "$embed"
-expect 0 "embeddings of" "$embed" a.safetensors many --out parts $rest
+expect 0 "embeddings of" "$embed" a.safetensors many --out parts $slowly
 cmp whole/embeddings.npy parts/embeddings.npy
 
 # One rank's trouble ends all, with its exit code.

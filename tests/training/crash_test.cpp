@@ -125,6 +125,13 @@ TEST_F(Crash, KilledAtRandomMoments) {
   expect_same_end(folder_.path("whole"), folder_.path("killed"));
 }
 
+TEST_F(Crash, KilledBeforeTheLastCheckpointHadItsName) {
+  fs::remove(folder_.path("whole/checkpoints/last.gle"));
+  ASSERT_EQ(train("whole"), 0) << output();
+  ASSERT_EQ(train("other"), 0) << output();
+  expect_same_end(folder_.path("other"), folder_.path("whole"));
+}
+
 TEST_F(Crash, KilledInsideASave) {
   ASSERT_EQ(train("counted", faults("counted", "kill", 0)), 0);
   const long calls = std::stol(text_of(folder_.path("count")));
