@@ -37,7 +37,7 @@ for n in 1 2 3; do
   same_lines folder.txt out
 done
 
-slowly="--batch 1 --input 224x224 --network densenet_tiny --threads 1 --workers 1 --no-progress"
+slowly="--batch 1 --input 448x448 --network densenet_tiny --threads 1 --workers 1 --no-progress"
 
 # What one process began, three ranks finish, and the other way round.
 begin() {  # COMMAND...: is killed after some rows
@@ -53,7 +53,7 @@ begin() {  # COMMAND...: is killed after some rows
   [ -s parts/embeddings.npy.partial ] || { echo "FAILED: it was done before it was stopped" >&2; return 1; }
 }
 mkdir many
-for class in $(ls test | head -n 60); do cp "test/$class/"*_0[1-9].png many; done
+for class in $(ls test | head -n 60); do cp "test/$class/"*_0[1-5].png many; done
 expect 0 "embeddings of" "$embed" a.safetensors many --out whole $slowly
 begin "$embed"
 expect 0 "continues at image" ranks 3 "$embed" a.safetensors many --out parts $slowly
