@@ -46,7 +46,7 @@ class ZipArchive {
 
   Bytes bytes_;
   std::string name_;
-  std::vector<ZipEntry> entries_;                // sorted by name
+  std::vector<ZipEntry> entries_;              // sorted by name
   std::deque<std::vector<uint8_t>> unpacked_;  // what read() inflated
 };
 

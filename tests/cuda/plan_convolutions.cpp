@@ -72,8 +72,7 @@ std::string text_of(const Entry& e) {
   const ConvProblem& p = e.problem;
   std::ostringstream text;
   text << e.direction << ' ' << p.r << 'x' << p.s << " s" << p.stride_h << ' ' << p.h << 'x' << p.w << 'x' << p.c
-       << " -> " << p.p << 'x' << p.q << 'x' << p.k
-       << (p.x_pitch != p.c ? ", slice" : "")
+       << " -> " << p.p << 'x' << p.q << 'x' << p.k << (p.x_pitch != p.c ? ", slice" : "")
        << (p.mode == gle::Accumulate::add ? ", adds" : "");
   return text.str();
 }
