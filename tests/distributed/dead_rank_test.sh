@@ -15,22 +15,16 @@ if [ "${3:-}" != inside ]; then
 fi
 
 . ./hosts
+. "$here/../tools/tiny_config.sh"
 failed() { echo "FAILED: $*" >&2; cat log >&2; exit 1; }
 mkdir drawings
 tar -xzf "$data/omniglot.tar.gz" -C drawings --wildcards '*_0[1-4].png'
-cat >tiny.toml <<END
+tiny_config "$PWD/drawings" >tiny.toml
+cat >>tiny.toml <<END
 [run]
 checkpoint_steps = 2
 keep_last = 2
 log_every = 1
-[data]
-path = "$PWD/drawings"
-workers = 1
-[input]
-height = 32
-width = 32
-[network]
-name = "densenet_tiny"
 [phase1]
 steps = 20
 batch = 24

@@ -6,19 +6,13 @@ train=$(realpath "$1")/gle-train data=$(realpath "$2") mpirun=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/../tools/expect.sh"
+. "$(dirname "$0")/../tools/tiny_config.sh"
 cd "$work"
 
-cat >tiny.toml <<END
+tiny_config "$data/omniglot.tar.gz" >tiny.toml
+cat >>tiny.toml <<END
 [run]
 log_every = 1
-[data]
-path = "$data/omniglot.tar.gz"
-workers = 1
-[input]
-height = 32
-width = 32
-[network]
-name = "densenet_tiny"
 [phase1]
 steps = 4
 batch = 16

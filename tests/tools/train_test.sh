@@ -6,17 +6,11 @@ train=$(realpath "$1")/gle-train data=$(realpath "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/tiny_config.sh"
 cd "$work"
 
-cat >tiny.toml <<END
-[data]
-path = "$data/omniglot.tar.gz"
-workers = 1
-[input]
-height = 32
-width = 32
-[network]
-name = "densenet_tiny"
+tiny_config "$data/omniglot.tar.gz" >tiny.toml
+cat >>tiny.toml <<END
 [phase1]
 steps = 4
 [phase2]

@@ -7,17 +7,11 @@ tune=$tools/gle-tune
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/expect.sh"
+. "$(dirname "$0")/tiny_config.sh"
 cd "$work"
 
-cat >tiny.toml <<END
-[data]
-path = "$data/omniglot.tar.gz"
-workers = 1
-[input]
-height = 32
-width = 32
-[network]
-name = "densenet_tiny"
+tiny_config "$data/omniglot.tar.gz" >tiny.toml
+cat >>tiny.toml <<END
 [run]
 checkpoint_steps = 1
 [phase1]
