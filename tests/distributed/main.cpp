@@ -1,4 +1,4 @@
-// Ranks on the CPU. One whose tests fail ends the others, which might wait for it.
+// Ranks on the CPU.
 #include <gtest/gtest.h>
 
 #include "engine/comm/mpi_comm.h"
@@ -22,14 +22,7 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   ranks = gle::make_mpi_comm();
   backend = gle::make_cpu_backend({.threads = 1, .library = false});
-  if (ranks->rank() != 0) {
-    testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
-    delete listeners.Release(listeners.default_result_printer());
-  }
-  const int failed = RUN_ALL_TESTS();
-  if (failed) {
-    ranks->abort(failed);
-  }
+  run_tests_of(*ranks);
   backend.reset();
   ranks.reset();
   return 0;

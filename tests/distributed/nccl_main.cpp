@@ -40,15 +40,8 @@ int main(int argc, char** argv) {
   simt::set_options({.order = simt::Order::random, .seed = seed, .check = true});
   backend = gle::make_cuda_backend({.deterministic = true});
   nccl = gle::make_nccl_comm(*ranks, *backend);
-  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
-  listeners.Append(new Watch);
-  if (ranks->rank() != 0) {
-    delete listeners.Release(listeners.default_result_printer());
-  }
-  const int failed = RUN_ALL_TESTS();
-  if (failed) {
-    ranks->abort(failed);
-  }
+  testing::UnitTest::GetInstance()->listeners().Append(new Watch);
+  run_tests_of(*ranks);
   nccl.reset();
   backend.reset();
   ranks.reset();

@@ -9,4 +9,7 @@ namespace gle::test {
 Comm& all_ranks();
 Backend& rank_backend();
 
+// All tests, of which the first rank alone speaks. A rank whose tests fail ends the others, which might wait for it.
+void run_tests_of(Comm& ranks);
+
 }  // namespace gle::test
