@@ -12,6 +12,19 @@ TEST_F(DistributedTraining, GroupLossIsThatOfOneProcess) {
   expect_same(many, alone(training), 1e-4);
 }
 
+TEST_F(DistributedTraining, BnInceptionWithGroupLossIsThatOfOneProcess) {
+  Training training = bn_inception_training();
+  training.config.phase1.optimiser = "sgd";
+  training.rows = 4;
+  training.steps = 0;
+  const Trained start = alone(training);
+  training.steps = 2;
+  training.learning_rate = 1e-5F;
+  const Trained many = together(training), one = alone(training);
+  expect_same(many, one, 1e-4);
+  expect_same_way(many, one, start, 0.03);
+}
+
 TEST_F(DistributedTraining, ShardsOfTheOptimiserMakeTheSameSteps) {
   Training training = small_training();
   training.steps = 2;

@@ -70,6 +70,7 @@ inline void vary_norms(Backend& backend, ParameterSet& parameters) {
 
 struct Training {
   TrainingConfig config;
+  const Trained* start = nullptr;  // weights to begin with instead of random ones
   int64_t rows = 12;
   int64_t side = 32;
   int steps = 20;
@@ -80,8 +81,14 @@ struct Training {
 inline Trained train(const Training& training, Comm* comm) {
   Backend& backend = rank_backend();
   Learner learner(backend, training.config, kClasses, comm);
-  learner.network().initialise(backend, 5);
-  vary_norms(backend, learner.network().parameters());
+  ParameterSet& parameters = learner.network().parameters();
+  if (training.start) {
+    backend.upload(training.start->weights.data(), parameters.values());
+    backend.upload(training.start->state.data(), parameters.state_values());
+  } else {
+    learner.network().initialise(backend, 5);
+    vary_norms(backend, parameters);
+  }
   learner.begin_phase(training.config.phase1, Learner::Moments::reset);
   Trained result;
   const int64_t parts = training.config.phase1.accumulate;
@@ -97,8 +104,8 @@ inline Trained train(const Training& training, Comm* comm) {
     learner.step(training.learning_rate);
   }
   learner.agree_on_statistics();
-  result.weights = read(backend, learner.network().parameters().values());
-  result.state = read(backend, learner.network().parameters().state_values());
+  result.weights = read(backend, parameters.values());
+  result.state = read(backend, parameters.state_values());
   return result;
 }
 
@@ -143,6 +150,16 @@ inline Training small_training() {
   return training;
 }
 
+inline Training bn_inception_training() {
+  Training training;
+  training.config.network.name = "bn_inception";
+  training.config.input = {.height = 64, .width = 64, .colours = "bgr255"};
+  training.config.phase1.loss = "group_loss";
+  training.config.group_loss.temperature = 10;
+  training.side = 64;
+  return training;
+}
+
 class DistributedTraining : public testing::Test {
  protected:
   Comm& comm_ = all_ranks();
@@ -161,6 +178,10 @@ class DistributedTraining : public testing::Test {
         << testing::PrintToString(a.losses) << " and " << testing::PrintToString(b.losses);
     EXPECT_LT(largest_difference(a.weights, b.weights), tolerance);
     EXPECT_LT(largest_difference(a.state, b.state), tolerance);
+  }
+  // What the weights went from their start, however little that is.
+  void expect_same_way(const Trained& a, const Trained& b, const Trained& start, double tolerance) {
+    EXPECT_LT(largest_difference(a.weights, b.weights), tolerance * largest_difference(b.weights, start.weights));
   }
 };
 
