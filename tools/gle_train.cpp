@@ -318,18 +318,21 @@ int dry_run(const Arguments& a) {
 }
 
 int run(const Arguments& a, Comm& comm) {
+  const bool only_prints = !a.verify.empty() || a.print_config || a.print_config_reference || a.dry_run;
+  if (!only_prints) {
+    return train(a, comm);
+  }
+  if (comm.size() > 1) {
+    fail(ErrorCode::usage, "--verify, --print-config and --dry-run are for one process, without mpirun or srun");
+  }
   if (!a.verify.empty()) {
     return verify(a.verify);
   }
-  if (a.print_config) {
-    std::fputs(toml_of(resolve(a, nullptr), Comments::meanings).c_str(), stdout);
-    return 0;
+  if (a.dry_run) {
+    return dry_run(a);
   }
-  if (a.print_config_reference) {
-    std::fputs(config_reference().c_str(), stdout);
-    return 0;
-  }
-  return a.dry_run ? dry_run(a) : train(a, comm);
+  std::fputs((a.print_config ? toml_of(resolve(a, nullptr), Comments::meanings) : config_reference()).c_str(), stdout);
+  return 0;
 }
 
 }  // namespace

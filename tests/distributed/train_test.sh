@@ -53,8 +53,15 @@ for n in 1 2 4; do
 done
 
 expect 2 "a batch of 16 images cannot be divided equally among 3 ranks" $(ranks 3) --out three
-expect 2 "start it by MPI instead" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost MASTER_PORT=29500 \
-  "${tiny[@]}" --out torch
+expect 2 "are for one process" $(ranks 2) --dry-run
+
+# As torchrun starts them: on one host the first becomes mpirun.
+torchrun=(env WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=$(hostname) MASTER_PORT=29500)
+expect 0 "" "${torchrun[@]}" RANK=1 "${tiny[@]}" --out torch
+[ ! -e torch ] || { echo "FAILED: the second rank of torchrun made a run" >&2; exit 1; }
+expect 0 "best" "${torchrun[@]}" RANK=0 "${tiny[@]}" --out torch
+cmp two/metrics.jsonl torch/metrics.jsonl
+expect 2 "start it by MPI instead" "${torchrun[@]}" RANK=0 LOCAL_WORLD_SIZE=1 "${tiny[@]}" --out elsewhere
 expect 3 "No such file" $(ranks 2) --data nosuch --out nowhere
 
 # A signal to one rank stops all of them, with a checkpoint.

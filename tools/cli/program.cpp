@@ -127,7 +127,10 @@ int Program::run(int argc, char** argv, const std::function<int()>& body) {
 
 int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& body) {
   return run(argc, argv, [&] {
-    const std::unique_ptr<Comm> comm = join_ranks();
+    const std::unique_ptr<Comm> comm = join_ranks(argv);
+    if (!comm) {
+      return 0;
+    }
     if (comm->size() == 1) {
       return body(*comm);
     }

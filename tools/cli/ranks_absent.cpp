@@ -7,7 +7,7 @@
 
 namespace gle::tools {
 
-std::unique_ptr<Comm> join_ranks() {
+std::unique_ptr<Comm> join_ranks(char**) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"}) {
     const char* size = launcher() == Launcher::none ? nullptr : std::getenv(name);
     if (size && std::string(size) != "1") {
