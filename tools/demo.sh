@@ -61,5 +61,6 @@ Unseen alphabets, after as many steps from the same weights (percent):
 The report:  $PWD/$run/report.html
 Your own pictures, a folder for each class (docs/tutorial.md):
   $bin/gle-data check PICTURES
-  $bin/gle-train --config tools/configs/demo.toml --set data.path=PICTURES --out runs/mine
+  $bin/gle-train --config tools/configs/demo.toml --set data.path=PICTURES --set evaluation.on=held_out --out runs/mine
+of photographs also with --set input.height=227 --set input.width=227 --set augment.mirror=0.5 --set augment.fill=0
 END_OF_DEMO

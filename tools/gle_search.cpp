@@ -29,11 +29,11 @@ struct Arguments {
   std::vector<std::string> models;
   int64_t k = 10;
   bool approximate = false;
+  bool quiet = false;
   ApproximateOptions approximately;
   std::string json;
   std::string sheet;
   DeviceOptions device;
-  Verbosity verbosity;
 };
 
 struct Found {
@@ -169,9 +169,11 @@ int run(const Arguments& arguments) {
     const Found exact = std::move(found);
     found = timed(
         [&] { return approximately_nearest(embedded.view(), index.view(), arguments.k, arguments.approximately); });
-    std::fprintf(stderr, "approximate: %.4f of the exact %lld nearest found, %.3f s with building; exact %.3f s\n",
-                 recall_against(exact.neighbours, found.neighbours), static_cast<long long>(arguments.k), found.seconds,
-                 exact.seconds);
+    if (!arguments.quiet) {
+      std::fprintf(stderr, "approximate: %.4f of the exact %lld nearest found, %.3f s with building; exact %.3f s\n",
+                   recall_against(exact.neighbours, found.neighbours), static_cast<long long>(arguments.k),
+                   found.seconds, exact.seconds);
+    }
   }
   const Json result = json_of(arguments, index, found.neighbours);
   if (!arguments.sheet.empty()) {
@@ -213,7 +215,7 @@ int main(int argc, char** argv) {
       ->option_text("N")
       ->check(CLI::Range(1, 1 << 24));
   add_device_options(app, arguments.device);
-  add_verbosity_options(app, arguments.verbosity);
+  app.add_flag("--quiet", arguments.quiet, "only results and errors");
   return program.run(argc, argv, [&] { return run(arguments); });
 }
 

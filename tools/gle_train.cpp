@@ -57,7 +57,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_flag("--dry-run", a.dry_run, "check data, memory and speed, and end");
   app.add_flag("--profile", a.profile, "tell at the end where the time of the steps went; for CPUs");
   app.add_option("--verify", a.verify, "check every byte of a checkpoint, and end")->option_text("FILE");
-  add_device_options(app, a.device);
+  add_training_device_options(app, a.device);
   add_verbosity_options(app, a.verbosity);
 }
 

@@ -369,7 +369,7 @@ int main(int argc, char** argv) {
   app.add_flag("--force", a.force, "begin anew where there is a search");
   app.add_option("--json", a.json, "file for the results; - is stdout, without the table")->option_text("FILE");
   app.add_flag("--no-report", a.no_report, "no report.html");
-  add_device_options(app, a.device);
+  add_training_device_options(app, a.device);
   add_verbosity_options(app, a.verbosity);
   return program.run(argc, argv, [&] { return run(a); });
 }

@@ -3,9 +3,10 @@
 #   tools/install-packages.sh build|test
 set -euo pipefail
 
-packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev)
+packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
+  pkg-config)
 if [ "${1:-build}" = test ]; then
-  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev libopenmpi-dev openmpi-bin binutils pkg-config)
+  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev libopenmpi-dev openmpi-bin binutils)
 fi
 
 missing=()

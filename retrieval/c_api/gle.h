@@ -89,8 +89,9 @@ GLE_API int64_t gle_index_dimensions(const gle_index* index);
 /* Null for a bad handle or number. Lasts as long as the index. */
 GLE_API const char* gle_index_name(const gle_index* index, int64_t number);
 
-/* The k nearest of every query by Euclidean distance, nearest first, of two equally near the one with the lower number:
- * numbers[queries, k], and distances[queries, k] unless that is null. k is at most gle_index_size(). */
+/* The k nearest of every row of queries[count, gle_index_dimensions()] by Euclidean distance, nearest first, of two
+ * equally near the one with the lower number: numbers[count, k], and distances[count, k] unless that is null. k is at
+ * most gle_index_size(). */
 GLE_API gle_status gle_index_search(gle_index* index, const float* queries, int64_t count, int64_t k, int64_t* numbers,
                                     float* distances);
 

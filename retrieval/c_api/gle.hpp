@@ -97,6 +97,9 @@ class index {
 
   // The k nearest, or all if there are fewer.
   std::vector<neighbour> search(const std::vector<float>& query, int64_t k) {
+    if (static_cast<int64_t>(query.size()) != gle_index_dimensions(handle_.get())) {
+      throw std::invalid_argument("gle: the query has another number of dimensions than the index");
+    }
     k = k < size() ? k : size();
     std::vector<int64_t> numbers(static_cast<size_t>(k));
     std::vector<float> distances(static_cast<size_t>(k));

@@ -24,5 +24,10 @@ int main(int argc, char** argv) {
   }
   gle_c::index index(all, model.dimensions());
   const std::vector<float> first(all.begin(), all.begin() + model.dimensions());
+  try {
+    index.search(std::vector<float>(first.size() + 1), 3);
+    return 1;
+  } catch (const std::invalid_argument&) {
+  }
   return index.search(first, 3)[0].number == 0 ? 0 : 1;
 }

@@ -26,6 +26,8 @@ mkdir images
 tar -xzf data/omniglot.tar.gz -C images --strip-components=1 --wildcards 'test/Sanskrit.character0*'
 cp images/Sanskrit.character01/"$(ls images/Sanskrit.character01 | head -1)" picture.png
 cp tools/configs/demo.toml my.toml
+gle-train --config tools/configs/demo.toml --out runs/demo-group-loss --no-progress >log 2>&1 ||
+  { cat log; failed "tools/configs/demo.toml"; }
 
 gle-train --print-config-reference | cmp - "$source/docs/configuration.md" ||
   failed "docs/configuration.md is not what gle-train --print-config-reference writes"

@@ -22,9 +22,13 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_option("--max-memory", options.max_memory, "limit for tensors, such as 8GiB")->option_text("SIZE");
   app.add_flag("--tf32", options.tf32, "on a GPU: faster products, 10 bits of mantissa");
   app.add_flag("--deterministic", options.deterministic, "on a GPU: the same bits every time; the CPU always is");
-  app.add_flag("--cuda-graphs", options.cuda_graphs, "on a GPU: a training step in one launch");
   app.add_flag("--cuda-time-plans", options.cuda_time_plans,
                "on a GPU: time the ways to do each convolution, and keep the fastest");
+}
+
+void add_training_device_options(CLI::App& app, DeviceOptions& options) {
+  add_device_options(app, options);
+  app.add_flag("--cuda-graphs", options.cuda_graphs, "on a GPU: a training step in one launch");
 }
 
 size_t parse_bytes(const std::string& text) {

@@ -19,8 +19,10 @@ struct DeviceOptions {
   bool cuda_time_plans = false;
 };
 
-// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-graphs, --cuda-time-plans.
+// --device, --threads, --max-memory, --tf32, --deterministic, --cuda-time-plans.
 void add_device_options(CLI::App& app, DeviceOptions& options);
+// These and --cuda-graphs.
+void add_training_device_options(CLI::App& app, DeviceOptions& options);
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 // What a rank takes where the options leave it open: the GPU of its number on its host, its share of the cores.
 DeviceOptions for_rank(const DeviceOptions& options, const Comm& comm);
