@@ -218,7 +218,7 @@ int train(const Arguments& a, Comm& comm) {
     }
     folder->write_text("config.toml", toml_of(config, Comments::none));
     folder->write_text("command.txt", a.command + "\n");
-    folder->write_text("env.json", environment_text(config, backend));
+    folder->write_text("env.json", environment_text(config, backend, comm.description()));
   }
 
   watch_stop_signals();
@@ -263,6 +263,8 @@ int train(const Arguments& a, Comm& comm) {
   Cost cost = folder ? cost_until(began, *folder) : Cost{};
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
+  double processor[] = {processor_seconds()};
+  comm.all_reduce(processor);
   if (!folder) {
     return outcome.stopped ? kStoppedBySignal : 0;
   }
@@ -270,7 +272,7 @@ int train(const Arguments& a, Comm& comm) {
   if (outcome.position.step > began) {
     cost.steps = outcome.position.step;
     cost.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    cost.processor_seconds += processor_seconds();
+    cost.processor_seconds += processor[0];
     write_cost(*folder, cost);
   }
   if (outcome.stopped) {

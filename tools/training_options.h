@@ -24,6 +24,7 @@ void add_config_options(CLI::App& app, ConfigArguments& arguments);
 void override_config(TrainingConfig& config, const ConfigArguments& arguments);
 
 // env.json: versions and machine.
-std::string environment_text(const TrainingConfig& config, const Backend& backend);
+std::string environment_text(const TrainingConfig& config, const Backend& backend,
+                             const std::string& ranks = "one process");
 
 }  // namespace gle::tools

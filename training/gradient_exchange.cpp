@@ -33,6 +33,23 @@ GradientExchange::GradientExchange(Comm& comm, Backend& backend, ParameterSet& p
   }
 }
 
+GradientExchange::~GradientExchange() {
+  while (!tickets_.empty()) {
+    try {
+      wait();
+    } catch (const Error&) {  // the failure that is under way says it already
+    }
+  }
+}
+
+void GradientExchange::wait() {
+  while (!tickets_.empty()) {
+    const Comm::Ticket ticket = tickets_.back();
+    tickets_.pop_back();
+    comm_.wait(ticket);
+  }
+}
+
 void GradientExchange::cut(int64_t stretch_bytes) {
   const int64_t most = std::max<int64_t>(1, stretch_bytes / static_cast<int64_t>(sizeof(float)));
   for (const Parameter& parameter : parameters_.parameters()) {
@@ -118,10 +135,7 @@ void GradientExchange::finish(Tape& tape) {
       begin_stretch(s);
     }
   }
-  for (const Comm::Ticket ticket : tickets_) {
-    comm_.wait(ticket);
-  }
-  tickets_.clear();
+  wait();
   if (result_ == Result::shards) {
     for (const Stretch& s : stretches_) {
       const int64_t rest = s.rest(comm_.size());

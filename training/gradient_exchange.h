@@ -17,6 +17,10 @@ class GradientExchange {
   enum class Result { whole, shards };
 
   GradientExchange(Comm& comm, Backend& backend, ParameterSet& parameters, int64_t stretch_bytes, Result result);
+  // Waits for what a failure left under way: it writes to memory that goes with this.
+  ~GradientExchange();
+  GradientExchange(const GradientExchange&) = delete;
+  GradientExchange& operator=(const GradientExchange&) = delete;
 
   // Around the backward pass that completes the gradients of a step.
   void begin(Tape& tape);
@@ -57,6 +61,7 @@ class GradientExchange {
   Stretch& stretch_of(const Parameter& parameter);
   void begin_stretch(Stretch& stretch);
   void gather(const Tensor& from, Source source, const Tensor& whole);
+  void wait();
 
   Comm& comm_;
   Backend& backend_;

@@ -294,7 +294,7 @@ void Trainer::handle_not_finite(const Batches& batches, const StepResult& result
   }
   ++at.skipped;
   learner_.skip();
-  if (options_.warn) {
+  if (folder_ && options_.warn) {
     options_.warn(what + "; the step is left out");
   }
 }
@@ -308,7 +308,7 @@ bool Trainer::prepare_epoch(const Phase& phase) {
     if (comm_) {
       best = checkpoint_for_all(*comm_, std::move(best));
     }
-    if (best->state().position.step != at.best_step && options_.warn) {
+    if (best->state().position.step != at.best_step && folder_ && options_.warn) {
       options_.warn(best->path().string() + ": of step " + std::to_string(best->state().position.step) + ", expected " +
                     std::to_string(at.best_step));
     }

@@ -147,6 +147,7 @@ class Engine {
   std::promise<Ranks> ranks_;
 
   // Of the thread.
+  int rank_ = 0;
   std::deque<UnderWay> under_way_;
   std::optional<Watchdog> watchdog_;
   Clock::time_point busy_since_;
@@ -174,6 +175,7 @@ void Engine::run() {
   ranks.library = ranks.library.substr(0, ranks.library.find(','));
   ranks.hosts = host_names(ranks.size);
   watchdog_.emplace(MPI_COMM_WORLD, ranks.hosts);
+  rank_ = ranks.rank;
   ranks_.set_value(ranks);
 
   int fruitless = 0;
@@ -198,7 +200,13 @@ void Engine::run() {
 // The next of the queue, if there is one; false once nothing more will come.
 bool Engine::take(Item& item) {
   std::unique_lock lock(mutex_);
+  const auto take_watch = [&] {
+    if (new_watch_) {
+      watchdog_->watch(*std::exchange(new_watch_, std::nullopt));
+    }
+  };
   while (queue_.empty() && under_way_.empty() && !ending_) {
+    take_watch();
     if (wake_.wait_for(lock, kIdleProgress) == std::cv_status::timeout) {
       lock.unlock();
       int flag = 0;
@@ -207,9 +215,7 @@ bool Engine::take(Item& item) {
       lock.lock();
     }
   }
-  if (new_watch_) {
-    watchdog_->watch(*std::exchange(new_watch_, std::nullopt));
-  }
+  take_watch();
   if (ending_ && abort_code_) {
     under_way_.clear();
     return false;
@@ -235,9 +241,11 @@ void Engine::start(const Item& item) {
     case Kind::all_reduce:
       error = MPI_Iallreduce(from, c.to, count, type, MPI_SUM, world, &request);
       break;
-    case Kind::all_gather:
-      error = MPI_Iallgather(c.from, count, type, c.to, count, type, world, &request);
+    case Kind::all_gather: {
+      const void* own = static_cast<const std::byte*>(c.to) + rank_ * c.bytes(1);
+      error = MPI_Iallgather(c.from == own ? MPI_IN_PLACE : c.from, count, type, c.to, count, type, world, &request);
       break;
+    }
     case Kind::reduce_scatter:
       error = MPI_Ireduce_scatter_block(from, c.to, count, type, MPI_SUM, world, &request);
       break;

@@ -5,6 +5,7 @@
 #include <nccl.h>
 
 #include <cstring>
+#include <exception>
 #include <vector>
 
 #include "engine/cuda/check.h"
@@ -51,7 +52,14 @@ class NcclComm : public Comm {
     check(ncclCommInitRank(&comm, size(), id, rank()), nullptr);
     comm_ = Communicator(comm);
   }
-  ~NcclComm() override { (void)cudaStreamSynchronize(stream_.get()); }
+  ~NcclComm() override {
+    if (std::uncaught_exceptions() > exceptions_) {
+      // Destroying it would wait for the others, who wait for this rank.
+      (void)ncclCommAbort(comm_.release());
+    } else {
+      (void)cudaStreamSynchronize(stream_.get());
+    }
+  }
 
   std::string description() const override {
     int version = 0;
@@ -123,6 +131,7 @@ class NcclComm : public Comm {
   std::vector<cuda::Event> events_;
   std::vector<size_t> idle_;
   Communicator comm_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 std::unique_ptr<Comm> make_nccl_comm(Comm& host, Backend& backend) {

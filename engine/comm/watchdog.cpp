@@ -16,6 +16,7 @@ constexpr Seconds kPause{0.1};
 // A launcher that finds a rank dead sends the others SIGTERM a second later and SIGKILL after another: in between is
 // the time to say who it was.
 constexpr Seconds kSilenceWhenStopping{1.2};
+constexpr Seconds kLaunchersPatience{4};
 // A process that was stopped itself has not been listening: silence counts when it has listened so often since.
 constexpr int kFewLooks = 3;
 constexpr int kManyLooks = 15;
@@ -25,11 +26,14 @@ constexpr Seconds kTimeToEnd{2};
 constexpr int kBeat = 1;
 constexpr int kEnd = 2;
 
-// True when it is done.
-bool test(MPI_Request& request) {
-  int done = 0;
-  return MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+// What was never begun is done.
+bool done(MPI_Request& request) {
+  int flag = 0;
+  return MPI_Test(&request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag != 0;
 }
+
+// What was never begun, or failed, is not received.
+bool received(MPI_Request& request) { return request != MPI_REQUEST_NULL && done(request); }
 
 }  // namespace
 
@@ -59,14 +63,17 @@ void Watchdog::listen(Neighbour& neighbour) {
 
 bool Watchdog::silent(Neighbour& neighbour, Clock::time_point now, bool stopping) {
   // To one that is probably dead a beat a second: MPI complains of every one.
-  if (test(neighbour.sending) && neighbour.looks % (neighbour.looks < kSeldom ? 1 : kSeldom) == 0) {
+  if (done(neighbour.sending) && neighbour.looks % (neighbour.looks < kSeldom ? 1 : kSeldom) == 0) {
     MPI_Isend(&beat_, 1, MPI_CHAR, neighbour.rank, kBeat, comm_, &neighbour.sending);
   }
   ++neighbour.looks;
-  while (test(neighbour.hearing)) {
+  while (received(neighbour.hearing)) {
     neighbour.last_heard = now;
     neighbour.looks = 0;
     listen(neighbour);
+  }
+  if (neighbour.hearing == MPI_REQUEST_NULL) {
+    listen(neighbour);  // it failed
   }
   const Seconds silence = now - neighbour.last_heard;
   return stopping ? silence > std::min(kSilenceWhenStopping, Seconds(watch_.timeout)) && neighbour.looks >= kFewLooks
@@ -79,11 +86,14 @@ void Watchdog::tick() {
     return;
   }
   last_tick_ = now;
-  if (test(end_heard_)) {
+  if (received(end_heard_)) {
     std::this_thread::sleep_for(kTimeToEnd);
     ::_exit(1);
   }
-  const bool stopping = watch_.stopping && watch_.stopping();
+  if (stop_seen_ == Clock::time_point{} && watch_.stopping && watch_.stopping()) {
+    stop_seen_ = now;
+  }
+  const bool stopping = stop_seen_ != Clock::time_point{} && now - stop_seen_ < kLaunchersPatience;
   for (Neighbour& neighbour : neighbours_) {
     if (silent(neighbour, now, stopping)) {
       give_up(neighbour, now, stopping);
@@ -119,7 +129,7 @@ void Watchdog::announce_end() {
   const Clock::time_point start = Clock::now();
   while (Clock::now() - start < kTimeToTell) {
     for (MPI_Request& request : telling) {
-      test(request);
+      done(request);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -131,7 +141,7 @@ void Watchdog::finish() {
   }
   MPI_Request all_there = MPI_REQUEST_NULL;
   MPI_Ibarrier(comm_, &all_there);
-  while (!test(all_there)) {
+  while (!done(all_there)) {
     tick();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

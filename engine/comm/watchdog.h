@@ -50,6 +50,7 @@ class Watchdog {
   MPI_Request end_heard_ = MPI_REQUEST_NULL;
   std::vector<Neighbour> neighbours_;  // two, one, or none
   Clock::time_point last_tick_;
+  Clock::time_point stop_seen_ = {};
 };
 
 }  // namespace gle

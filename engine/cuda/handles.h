@@ -24,6 +24,7 @@ class Owned {
   }
 
   Handle get() const { return handle_; }
+  Handle release() { return std::exchange(handle_, Handle{}); }
   explicit operator bool() const { return handle_ != Handle{}; }
 
  private:

@@ -40,7 +40,9 @@ done
 slowly="--batch 1 --input 448x448 --network densenet_tiny --threads 1 --workers 1 --no-progress"
 
 # What one process began, three ranks finish, and the other way round.
-begin() {  # COMMAND...: is killed after some rows
+begin() {  # CODE COMMAND...: is stopped after some rows, and ends with CODE
+  local code=$1 found=0
+  shift
   rm -rf parts
   "$@" a.safetensors many --out parts $slowly >begin.out 2>&1 &
   local pid=$!
@@ -49,16 +51,17 @@ begin() {  # COMMAND...: is killed after some rows
     sleep 0.01
   done
   kill -TERM "$pid"
-  wait "$pid" && { echo "FAILED: was not stopped" >&2; return 1; }
+  wait "$pid" || found=$?
+  [ "$found" -eq "$code" ] || { echo "FAILED: ended with $found, expected $code" >&2; return 1; }
   [ -s parts/embeddings.npy.partial ] || { echo "FAILED: it was done before it was stopped" >&2; return 1; }
 }
 mkdir many
 for class in $(ls test | head -n 60); do cp "test/$class/"*_0[1-5].png many; done
 expect 0 "embeddings of" "$embed" a.safetensors many --out whole $slowly
-begin "$embed"
+begin 75 "$embed"
 expect 0 "continues at image" ranks 3 "$embed" a.safetensors many --out parts $slowly
 cmp whole/embeddings.npy parts/embeddings.npy
-begin mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 "$embed"
+begin 1 mpirun --allow-run-as-root --oversubscribe --bind-to none -n 3 "$embed"
 expect 0 "embeddings of" "$embed" a.safetensors many --out parts $slowly
 cmp whole/embeddings.npy parts/embeddings.npy
 

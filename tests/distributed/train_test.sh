@@ -62,7 +62,9 @@ expect 0 "" "${torchrun[@]}" RANK=1 "${tiny[@]}" --out torch
 expect 0 "best" "${torchrun[@]}" RANK=0 "${tiny[@]}" --out torch
 cmp two/metrics.jsonl torch/metrics.jsonl
 expect 2 "start it by MPI instead" "${torchrun[@]}" RANK=0 LOCAL_WORLD_SIZE=1 "${tiny[@]}" --out elsewhere
-expect 3 "No such file" $(ranks 2) --data nosuch --out nowhere
+for n in 1 2; do
+  expect 3 "No such file" $(ranks "$n") --data nosuch --out nowhere
+done
 
 # A signal to one rank stops all of them, with a checkpoint.
 $(ranks 2) --out stopped --set phase1.steps=100000 --set phase1.epochs=100000 --no-progress >stopped.out 2>&1 &

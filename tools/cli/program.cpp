@@ -132,7 +132,11 @@ int Program::run_ranks(int argc, char** argv, const std::function<int(Comm&)>& b
       return 0;
     }
     if (comm->size() == 1) {
-      return body(*comm);
+      try {
+        return body(*comm);
+      } catch (...) {
+        return report_failure(name_);  // before ~Comm, which would end the process with a code of its own
+      }
     }
     comm->watch({.stopping = stop_signalled, .report = [this](const std::string& what) {
                    std::fprintf(stderr, "%s: %s\n", name_.c_str(), what.c_str());

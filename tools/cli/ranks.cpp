@@ -55,8 +55,13 @@ bool all_on_this_host() {
 
 std::unique_ptr<Comm> join_ranks(char** argv) {
   switch (launcher()) {
-    case Launcher::mpi:
-      return make_mpi_comm();
+    case Launcher::mpi: {
+      auto comm = make_mpi_comm();
+      if (const std::string started = variable("PMI_SIZE"); comm->size() == 1 && !started.empty() && started != "1") {
+        fail(ErrorCode::usage, "a launcher started ", started, " ranks, but MPI sees one: it is another MPI's launcher");
+      }
+      return comm;
+    }
     case Launcher::torchrun:
       if (variable("WORLD_SIZE") == "1") {
         return one_process();

@@ -8,7 +8,7 @@
 namespace gle::tools {
 
 std::unique_ptr<Comm> join_ranks(char**) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"}) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"}) {
     const char* size = launcher() == Launcher::none ? nullptr : std::getenv(name);
     if (size && std::string(size) != "1") {
       fail(ErrorCode::usage, "a launcher started ", size,
