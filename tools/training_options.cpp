@@ -53,8 +53,8 @@ std::string environment_text(const TrainingConfig& config, const Backend& backen
     }
   }
   return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"compiler\": " + json_text(__VERSION__) +
-         ",\n  \"backend\": " + json_text(backend.description()) +
-         ",\n  \"ranks\": " + json_text(ranks) + ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
+         ",\n  \"backend\": " + json_text(backend.description()) + ",\n  \"ranks\": " + json_text(ranks) +
+         ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
          ",\n  \"system\": " + json_text(std::string(system.sysname) + " " + system.release) +
          ",\n  \"cpu\": " + json_text(cpu) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
 }

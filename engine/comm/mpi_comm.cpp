@@ -95,6 +95,10 @@ class Engine {
     const std::string problem = std::move(finished_[ticket]);
     finished_.erase(ticket);
     if (!problem.empty()) {
+      // If a rank has died, the watchdog names it and ends this process meanwhile.
+      const std::chrono::duration<double> patience(timeout_ + 2);
+      lock.unlock();
+      std::this_thread::sleep_for(patience);
       fail(ErrorCode::runtime, "mpi: ", problem, "; a rank may be gone");
     }
   }
@@ -110,6 +114,7 @@ class Engine {
   void watch(const Watch& watch) {
     const std::lock_guard lock(mutex_);
     new_watch_ = watch;
+    timeout_ = watch.timeout;
   }
 
   double busy_seconds() {
@@ -143,6 +148,7 @@ class Engine {
   bool ending_ = false;
   std::optional<int> abort_code_;
   std::optional<Watch> new_watch_;
+  double timeout_ = Watch{}.timeout;
   double busy_ = 0;
   std::promise<Ranks> ranks_;
 

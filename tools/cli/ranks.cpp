@@ -58,7 +58,8 @@ std::unique_ptr<Comm> join_ranks(char** argv) {
     case Launcher::mpi: {
       auto comm = make_mpi_comm();
       if (const std::string started = variable("PMI_SIZE"); comm->size() == 1 && !started.empty() && started != "1") {
-        fail(ErrorCode::usage, "a launcher started ", started, " ranks, but MPI sees one: it is another MPI's launcher");
+        fail(ErrorCode::usage, "a launcher started ", started,
+             " ranks, but MPI sees one: it is another MPI's launcher");
       }
       return comm;
     }
