@@ -37,6 +37,6 @@ if [ ! -x "$python" ]; then
   command -v python3 >/dev/null || { echo "run.sh: the peers need python3 (python3-venv)" >&2; exit 1; }
   python3 -m venv build/peers
 fi
-"$python" -m pip install --quiet torch torchvision numpy faiss-cpu pretrainedmodels pillow
+"$python" -m pip install --quiet torch torchvision numpy faiss-cpu pretrainedmodels six pillow
 "$python" bench/peers/compare.py --build build/release --folder build/peers/work --results "$results" \
   "${options[@]}" "${extra[@]}" "${parts[@]}"
