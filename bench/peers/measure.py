@@ -45,15 +45,17 @@ def in_turns(rounds, sides):
     return best
 
 
-def refined(similarities, x, steps):
+def refined(similarities, x, steps, rows_may_be_empty):
     for _ in range(steps):
-        x = x * (similarities @ x)
-        x = x / x.sum(1, keepdim=True)
+        s = x * (similarities @ x)
+        total = s.sum(1, keepdim=True)
+        x = torch.where(total > 0, s / total.clamp_min(1e-30), x) if rows_may_be_empty else s / total
     return x
 
 
-def group_loss(embeddings, logits, labels, anchors, steps, temperature=TEMPERATURE):
-    """The Group Loss composed of PyTorch's ops; anchors: a mask, or None."""
+def group_loss(embeddings, logits, labels, anchors, steps, temperature=TEMPERATURE, rows_may_be_empty=False):
+    """The Group Loss composed of PyTorch's ops; anchors: a mask, or None. A row that is like no other keeps its labels,
+    which costs ops of their own: only where such rows may be."""
     c = embeddings - embeddings.mean(1, keepdim=True)
     c = c / c.norm(dim=1, keepdim=True)
     w = torch.relu(c @ c.t())
@@ -61,4 +63,4 @@ def group_loss(embeddings, logits, labels, anchors, steps, temperature=TEMPERATU
     x = F.softmax(logits / temperature, 1)
     if anchors is not None:
         x = torch.where(anchors[:, None], F.one_hot(labels, logits.shape[1]).to(logits.dtype), x)
-    return F.nll_loss(torch.log(refined(w, x, steps) + 1e-12), labels)
+    return F.nll_loss(torch.log(refined(w, x, steps, rows_may_be_empty) + 1e-12), labels)
