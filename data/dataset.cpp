@@ -74,7 +74,7 @@ std::string recognised(const Folder& folder) {
 }
 
 std::string detect(const Folder& folder) {
-  const std::string known = recognised(folder);
+  std::string known = recognised(folder);
   if (!known.empty()) {
     return known;
   }

@@ -24,7 +24,7 @@ class ItemLoader {
 
   // Writes the pixels to their place in the batch. Returns nothing, or what is wrong with the file. Safe to use from
   // several threads.
-  std::string load(uint32_t item, uint64_t epoch, uint64_t position, Tools& tools, const Batch& batch, size_t place);
+  std::string load(uint32_t index, uint64_t epoch, uint64_t position, Tools& tools, const Batch& batch, size_t place);
 
   int64_t bytes_read() const { return bytes_read_; }
   int64_t cache_hits() const { return cache_hits_; }

@@ -36,9 +36,9 @@ struct Desk {
 }  // namespace
 
 struct Loader::State {
-  State(std::shared_ptr<const Dataset> dataset, const LoaderOptions& loader_options)
+  State(std::shared_ptr<const Dataset> dataset, LoaderOptions loader_options)
       : data(std::move(dataset)),
-        options(loader_options),
+        options(std::move(loader_options)),
         output(options.transform.output()),
         allocator(options.memory),
         loader(*data, options),

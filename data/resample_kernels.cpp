@@ -14,9 +14,9 @@ namespace {
 using data::AxisView;
 using data::kWeightBits;
 
-typedef int32_t Ints __attribute__((vector_size(64)));
-typedef float Floats __attribute__((vector_size(64)));
-typedef uint8_t Bytes __attribute__((vector_size(16)));
+using Ints [[gnu::vector_size(64)]] = int32_t;
+using Floats [[gnu::vector_size(64)]] = float;
+using Bytes [[gnu::vector_size(16)]] = uint8_t;
 
 constexpr int kLanes = 16;
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);

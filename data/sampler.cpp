@@ -116,6 +116,7 @@ std::vector<std::string> ClassMembers::small_classes(const Dataset& data, int sa
   }
   std::sort(small.begin(), small.end());
   std::vector<std::string> lines;
+  lines.reserve(small.size());
   for (const auto& [count, c] : small) {
     lines.push_back("class " + data.class_names[c] + " has " + std::to_string(count) +
                     " images; each of its batches of " + std::to_string(samples) + " repeats some");

@@ -87,6 +87,7 @@ Network::Network(Backend& backend, const NetworkOptions& options)
   classifier_name_ = entry.classifier;
   GraphBuilder builder(*parameters_, options.norms, entry.eps, entry.rule, entry.conv_bias);
   graph_ = entry.build(builder);
+  backbone_parameters_ = parameters_->parameters().size();
   build_head(builder);
   initials_ = builder.take_initials();
   last_use_.resize(graph_.channels.size());
@@ -124,6 +125,12 @@ void Network::build_head(GraphBuilder& builder) {
                                                  : bound(embedding_channels()));
   if (with_bias) {
     builder.start(classifier_->bias, densenet ? Initial{} : bound(embedding_channels()));
+  }
+}
+
+void Network::set_backbone_rate(float factor) {
+  for (size_t i = 0; i < backbone_parameters_; ++i) {
+    parameters_->parameters()[i].lr_scale = factor;
   }
 }
 

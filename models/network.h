@@ -62,6 +62,8 @@ class Network {
 
   // Of all batch-norms: the share of the new batch in the running statistics.
   void set_norm_momentum(float momentum);
+  // Factor of the optimiser's learning rate for all that comes before the pooling.
+  void set_backbone_rate(float factor);
 
   ParameterSet& parameters() { return *parameters_; }
   const ParameterSet& parameters() const { return *parameters_; }
@@ -85,6 +87,7 @@ class Network {
 
   NetworkOptions options_;
   std::unique_ptr<ParameterSet> parameters_;
+  size_t backbone_parameters_ = 0;  // the first ones
   Graph graph_;
   std::vector<size_t> last_use_;  // of each value: the step
   std::vector<Var> values_;       // of the pass under way

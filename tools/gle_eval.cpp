@@ -204,6 +204,7 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return without_rerank(a) < without_rerank(b); });
   std::vector<std::vector<Strategy>> in_order;
+  in_order.reserve(order.size());
   for (const size_t i : order) {
     in_order.push_back(rows[i].used);
   }

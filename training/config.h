@@ -25,6 +25,7 @@ struct PhaseConfig {
   std::string optimiser = "radam";
   bool fresh_optimiser = true;
   double learning_rate = 2e-4;
+  double backbone_rate = 1;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;

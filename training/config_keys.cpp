@@ -197,6 +197,10 @@ void add_phase(Table& table, const char* name, PhaseConfig TrainingConfig::*memb
                "What makes steps of gradients");
   phase.add("fresh_optimiser", &PhaseConfig::fresh_optimiser, "Begin with moments of zero, else with those at hand");
   phase.number("learning_rate", &PhaseConfig::learning_rate, {0, 1e3}, "Size of a step, before warm-up and decay");
+  phase.number(
+      "backbone_rate", &PhaseConfig::backbone_rate, {0, 1e3},
+      "Factor of it for the network before its pooling; below 1 new heads learn faster than pretrained weights; "
+      "0: the head alone is trained");
   phase.number("beta1", &PhaseConfig::beta1, {0, 0.999999}, "Decay of the first moment; the momentum of sgd");
   phase.number("beta2", &PhaseConfig::beta2, {0, 0.999999999}, "Decay of the second moment");
   phase.number("eps", &PhaseConfig::eps, {1e-30, 1e3}, "Added to the root of the second moment");

@@ -50,6 +50,7 @@ Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes
 void Learner::begin_phase(const PhaseConfig& phase, Moments moments) {
   tape_.clear();
   chosen_ = &loss_named(phase.loss);
+  network_.set_backbone_rate(static_cast<float>(phase.backbone_rate));
   optimiser_.restart(optimiser_options(config_, phase), moments == Moments::keep);
 }
 

@@ -40,21 +40,21 @@ class DatasetBuilder {
 Item item_of(std::string path, bool train);
 
 // The readers; each takes a folder that it recognises.
-Dataset load_cub(std::shared_ptr<const Folder> folder, bool classification);
-Dataset load_cars(std::shared_ptr<const Folder> folder);
-Dataset load_sop(std::shared_ptr<const Folder> folder);
-Dataset load_inshop(std::shared_ptr<const Folder> folder);
+Dataset load_cub(const std::shared_ptr<const Folder>& folder, bool classification);
+Dataset load_cars(const std::shared_ptr<const Folder>& folder);
+Dataset load_sop(const std::shared_ptr<const Folder>& folder);
+Dataset load_inshop(const std::shared_ptr<const Folder>& folder);
 // Market-1501 and what has its layout: DukeMTMC-reID ("dukemtmc"), CUHK03-NP ("cuhk03-np").
-Dataset load_market(std::shared_ptr<const Folder> folder, const std::string& name);
+Dataset load_market(const std::shared_ptr<const Folder>& folder, const std::string& name);
 // kind: "detected" or "labeled".
-Dataset load_cuhk03(std::shared_ptr<const Folder> folder, const std::string& kind);
-Dataset load_msmt17(std::shared_ptr<const Folder> folder);
-Dataset load_class_folders(std::shared_ptr<const Folder> folder, const DatasetOptions& options);
-Dataset load_csv(std::shared_ptr<const Folder> folder, const std::string& file);
-Dataset load_shards(std::shared_ptr<const Folder> folder, const std::vector<std::string>& files,
+Dataset load_cuhk03(const std::shared_ptr<const Folder>& folder, const std::string& kind);
+Dataset load_msmt17(const std::shared_ptr<const Folder>& folder);
+Dataset load_class_folders(const std::shared_ptr<const Folder>& folder, const DatasetOptions& options);
+Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string& file);
+Dataset load_shards(const std::shared_ptr<const Folder>& folder, const std::vector<std::string>& files,
                     const DatasetOptions& options);
 
 // Cars196 as class folders: 98 classes to train on of 196.
-Dataset load_cars_folders(std::shared_ptr<const Folder> folder);
+Dataset load_cars_folders(const std::shared_ptr<const Folder>& folder);
 
 }  // namespace gle::data

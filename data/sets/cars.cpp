@@ -50,7 +50,7 @@ void add_annotations(const Folder& folder, const std::string& file, const char* 
 
 }  // namespace
 
-Dataset load_cars(std::shared_ptr<const Folder> folder) {
+Dataset load_cars(const std::shared_ptr<const Folder>& folder) {
   DatasetBuilder out("cars", folder, ClassOrder::by_number);
   if (folder->has_file("cars_annos.mat")) {
     add_annotations(*folder, "cars_annos.mat", "relative_im_path", "", out);
@@ -64,10 +64,10 @@ Dataset load_cars(std::shared_ptr<const Folder> folder) {
   return out.finish();
 }
 
-Dataset load_cars_folders(std::shared_ptr<const Folder> folder) {
+Dataset load_cars_folders(const std::shared_ptr<const Folder>& folder) {
   DatasetOptions options;
   options.train_classes = ClassRange{0, kTrainClasses};
-  Dataset data = load_class_folders(std::move(folder), options);
+  Dataset data = load_class_folders(folder, options);
   data.name = "cars";
   const auto count = [&](bool train) {
     return std::count_if(data.items.begin(), data.items.end(), [&](const Item& item) { return item.train == train; });

@@ -97,7 +97,7 @@ std::string stem_of(const std::string& path) {
 
 }  // namespace
 
-Dataset load_class_folders(std::shared_ptr<const Folder> folder, const DatasetOptions& options) {
+Dataset load_class_folders(const std::shared_ptr<const Folder>& folder, const DatasetOptions& options) {
   DatasetBuilder out("folders", folder, ClassOrder::by_name);
   const std::vector<std::string> top = folder->folders("");
   Item ignored;
@@ -135,7 +135,7 @@ Dataset load_class_folders(std::shared_ptr<const Folder> folder, const DatasetOp
   return out.finish();
 }
 
-Dataset load_csv(std::shared_ptr<const Folder> folder, const std::string& file) {
+Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string& file) {
   DatasetBuilder out("csv", folder, ClassOrder::by_number);
   const std::string name = folder->path() + "/" + file;
   Bytes text;
@@ -201,7 +201,7 @@ Dataset load_csv(std::shared_ptr<const Folder> folder, const std::string& file) 
   return out.finish();
 }
 
-Dataset load_shards(std::shared_ptr<const Folder> folder, const std::vector<std::string>& files,
+Dataset load_shards(const std::shared_ptr<const Folder>& folder, const std::vector<std::string>& files,
                     const DatasetOptions& options) {
   DatasetBuilder out("shards", folder, ClassOrder::by_name);
   std::vector<Found> found;

@@ -49,7 +49,7 @@ const MatArray& variable(const std::vector<MatArray>& variables, const std::stri
   return *found;
 }
 
-Dataset from_json(std::shared_ptr<const Folder> folder, const std::string& kind, const std::string& file) {
+Dataset from_json(const std::shared_ptr<const Folder>& folder, const std::string& kind, const std::string& file) {
   DatasetBuilder out("cuhk03-" + kind, folder, ClassOrder::by_number);
   const std::string name = folder->path() + "/" + file;
   Bytes text;
@@ -69,7 +69,7 @@ Dataset from_json(std::shared_ptr<const Folder> folder, const std::string& kind,
   return out.finish();
 }
 
-Dataset from_mat(std::shared_ptr<const Folder> folder, const std::string& kind, const std::string& file) {
+Dataset from_mat(const std::shared_ptr<const Folder>& folder, const std::string& kind, const std::string& file) {
   DatasetBuilder out("cuhk03-" + kind, folder, ClassOrder::by_number);
   const std::string name = folder->path() + "/" + file;
   Bytes bytes;
@@ -104,7 +104,7 @@ Dataset from_mat(std::shared_ptr<const Folder> folder, const std::string& kind, 
 
 }  // namespace
 
-Dataset load_market(std::shared_ptr<const Folder> folder, const std::string& name) {
+Dataset load_market(const std::shared_ptr<const Folder>& folder, const std::string& name) {
   DatasetBuilder out(name, folder, ClassOrder::by_number);
   size_t junk = 0;
   size_t unread = 0;
@@ -156,7 +156,7 @@ Dataset load_market(std::shared_ptr<const Folder> folder, const std::string& nam
   return out.finish();
 }
 
-Dataset load_cuhk03(std::shared_ptr<const Folder> folder, const std::string& kind) {
+Dataset load_cuhk03(const std::shared_ptr<const Folder>& folder, const std::string& kind) {
   const std::string json = "splits_new_" + kind + ".json";
   const std::string mat = "cuhk03_new_protocol_config_" + kind + ".mat";
   Dataset data;

@@ -55,7 +55,7 @@ int64_t value_of(const std::unordered_map<int64_t, int64_t>& values, int64_t id,
 
 }  // namespace
 
-Dataset load_cub(std::shared_ptr<const Folder> folder, bool classification) {
+Dataset load_cub(const std::shared_ptr<const Folder>& folder, bool classification) {
   constexpr int64_t kTrainClasses = 100;
   DatasetBuilder out(classification ? "cub-classification" : "cub", folder, ClassOrder::by_name);
   const auto classes = numbers_by_id(*folder, "image_class_labels.txt");
@@ -81,7 +81,7 @@ Dataset load_cub(std::shared_ptr<const Folder> folder, bool classification) {
   return out.finish();
 }
 
-Dataset load_sop(std::shared_ptr<const Folder> folder) {
+Dataset load_sop(const std::shared_ptr<const Folder>& folder) {
   DatasetBuilder out("sop", folder, ClassOrder::by_number);
   for (const bool train : {true, false}) {
     const List list = read_list(*folder, train ? "Ebay_train.txt" : "Ebay_test.txt");
@@ -103,7 +103,7 @@ Dataset load_sop(std::shared_ptr<const Folder> folder) {
   return out.finish();
 }
 
-Dataset load_inshop(std::shared_ptr<const Folder> folder) {
+Dataset load_inshop(const std::shared_ptr<const Folder>& folder) {
   DatasetBuilder out("inshop", folder, ClassOrder::by_number);
   const List list = read_list(*folder, folder->has_file("Eval/list_eval_partition.txt") ? "Eval/list_eval_partition.txt"
                                                                                         : "list_eval_partition.txt");
@@ -145,7 +145,7 @@ Dataset load_inshop(std::shared_ptr<const Folder> folder) {
   return out.finish();
 }
 
-Dataset load_msmt17(std::shared_ptr<const Folder> folder) {
+Dataset load_msmt17(const std::shared_ptr<const Folder>& folder) {
   DatasetBuilder out("msmt17", folder, ClassOrder::by_number);
   for (const std::string part : {"train", "val", "query", "gallery"}) {
     const std::string file = "list_" + part + ".txt";

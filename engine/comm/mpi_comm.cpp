@@ -68,6 +68,7 @@ std::vector<std::string> host_names(int size) {
   MPI_Get_processor_name(own, &length);
   MPI_Allgather(own, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, names.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, MPI_COMM_WORLD);
   std::vector<std::string> hosts;
+  hosts.reserve(static_cast<size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     hosts.emplace_back(names.data() + static_cast<ptrdiff_t>(rank) * MPI_MAX_PROCESSOR_NAME);
   }

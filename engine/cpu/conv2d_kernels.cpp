@@ -295,7 +295,7 @@ void conv2d_backward_data(ThreadPool& pool, const ConvShape& s, const float* pac
                        .first = 0,
                        .channels = 0,
                        .bias = nullptr,
-                       .slope = 1.0f,
+                       .slope = 1.0F,
                        .add = mode == Accumulate::add};
         const int64_t pitch = f.in_place ? s.y_pitch : s.k;
         for (int64_t n = 0; n < band.images; ++n) {

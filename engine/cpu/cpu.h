@@ -19,7 +19,7 @@ struct CpuOptions {
   // Convolutions and matrix products by oneDNN where this build has it; else by kernels of our own.
   bool library = true;
   // Ends the description, in brackets: why it is the CPU, for instance.
-  std::string note = "";
+  std::string note{};
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});

@@ -101,7 +101,7 @@ void gemm(ThreadPool& pool, const GemmShape& s, const float* a, const float* b, 
                    .first = 0,
                    .channels = 0,
                    .bias = bias && slice == 0 ? bias + first : nullptr,
-                   .slope = 1.0f,
+                   .slope = 1.0F,
                    .add = slice > 0 || mode == Accumulate::add},
                   rows, blocks, 0, blocks.count);
       }

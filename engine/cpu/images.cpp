@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPeriod = 3 * kLanes;  // vectors of all three beginnings
 
-typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
+using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
 struct Pattern {
   float shift[kPeriod];

@@ -20,8 +20,8 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-typedef float vf __attribute__((vector_size(4 * kLanes)));
-typedef int32_t vi __attribute__((vector_size(4 * kLanes)));
+using vf [[gnu::vector_size(4 * kLanes)]] = float;
+using vi [[gnu::vector_size(4 * kLanes)]] = int32_t;
 #if defined(__AVX512F__)
 using vmask = __mmask16;
 #else
@@ -131,7 +131,7 @@ GLE_INLINE vf zero() { return vf{}; }
 GLE_INLINE vmask gt(vf a, vf b) { return lt(b, a); }
 GLE_INLINE vmask ge(vf a, vf b) { return le(b, a); }
 GLE_INLINE vf abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
-GLE_INLINE vf rsqrt(vf a) { return set1(1.0f) / sqrt(a); }  // to the last bit or so, not the 12-bit estimate
+GLE_INLINE vf rsqrt(vf a) { return set1(1.0F) / sqrt(a); }  // to the last bit or so, not the 12-bit estimate
 GLE_INLINE vf leaky_relu(vf a, vf slope) { return select(lt(a, zero()), a * slope, a); }
 
 // The upper half added to the lower until one lane is left: the same order everywhere.
@@ -200,39 +200,39 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
 // e^a: a = n ln 2 + r with |r| <= ln(2)/2, a polynomial for e^r, then two scalings so that 2^n may be subnormal or
 // infinite. -inf and everything below -104 give 0, above 88.73 inf, NaN stays NaN. Error below 1.1 ulp.
 GLE_INLINE vf exp(vf a) {
-  const vf x = min(set1(89.0f), max(set1(-104.0f), a));
-  const vi n = round_to_int(x * set1(1.44269504088896341f));
+  const vf x = min(set1(89.0F), max(set1(-104.0F), a));
+  const vi n = round_to_int(x * set1(1.44269504088896341F));
   const vf nf = to_float(n);
-  const vf r = fma(nf, set1(-1.42860682030941723212e-6f), fma(nf, set1(-0.693145751953125f), x));
-  vf p = set1(1.9875691500e-4f);
-  p = fma(p, r, set1(1.3981999507e-3f));
-  p = fma(p, r, set1(8.3334519073e-3f));
-  p = fma(p, r, set1(4.1665795894e-2f));
-  p = fma(p, r, set1(1.6666665459e-1f));
-  p = fma(p, r, set1(5.0000001201e-1f));
-  p = fma(p, r * r, r) + 1.0f;
+  const vf r = fma(nf, set1(-1.42860682030941723212e-6F), fma(nf, set1(-0.693145751953125F), x));
+  vf p = set1(1.9875691500e-4F);
+  p = fma(p, r, set1(1.3981999507e-3F));
+  p = fma(p, r, set1(8.3334519073e-3F));
+  p = fma(p, r, set1(4.1665795894e-2F));
+  p = fma(p, r, set1(1.6666665459e-1F));
+  p = fma(p, r, set1(5.0000001201e-1F));
+  p = fma(p, r * r, r) + 1.0F;
   const vi half = n >> 1;
   return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
 }
 
 // ln a: a = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). 0 gives -inf, below 0 NaN, inf inf; subnormals are exact.
 GLE_INLINE vf log(vf a) {
-  const vmask tiny = lt(a, set1(1.17549435e-38f));
-  const vi bits = (vi)select(tiny, a * 8388608.0f, a) - 0x3f3504f3;
-  const vf e = to_float(bits >> 23) - select(tiny, set1(23.0f), zero());
-  const vf f = (vf)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  const vmask tiny = lt(a, set1(1.17549435e-38F));
+  const vi bits = (vi)select(tiny, a * 8388608.0F, a) - 0x3f3504f3;
+  const vf e = to_float(bits >> 23) - select(tiny, set1(23.0F), zero());
+  const vf f = (vf)((bits & 0x007fffff) + 0x3f3504f3) - 1.0F;
   const vf z = f * f;
-  vf p = set1(7.0376836292e-2f);
-  p = fma(p, f, set1(-1.1514610310e-1f));
-  p = fma(p, f, set1(1.1676998740e-1f));
-  p = fma(p, f, set1(-1.2420140846e-1f));
-  p = fma(p, f, set1(1.4249322787e-1f));
-  p = fma(p, f, set1(-1.6668057665e-1f));
-  p = fma(p, f, set1(2.0000714765e-1f));
-  p = fma(p, f, set1(-2.4999993993e-1f));
-  p = fma(p, f, set1(3.3333331174e-1f));
-  const vf tail = fma(e, set1(-2.12194440e-4f), fma(z, set1(-0.5f), f * z * p));
-  vf y = fma(e, set1(0.693359375f), f + tail);
+  vf p = set1(7.0376836292e-2F);
+  p = fma(p, f, set1(-1.1514610310e-1F));
+  p = fma(p, f, set1(1.1676998740e-1F));
+  p = fma(p, f, set1(-1.2420140846e-1F));
+  p = fma(p, f, set1(1.4249322787e-1F));
+  p = fma(p, f, set1(-1.6668057665e-1F));
+  p = fma(p, f, set1(2.0000714765e-1F));
+  p = fma(p, f, set1(-2.4999993993e-1F));
+  p = fma(p, f, set1(3.3333331174e-1F));
+  const vf tail = fma(e, set1(-2.12194440e-4F), fma(z, set1(-0.5F), f * z * p));
+  vf y = fma(e, set1(0.693359375F), f + tail);
   y = select(lt(a, set1(__builtin_inff())), y, a);  // inf and NaN pass
   y = select(eq(a, zero()), set1(-__builtin_inff()), y);
   return select(lt(a, zero()), set1(__builtin_nanf("")), y);

@@ -70,7 +70,7 @@ void tile_kernel(const Tile& t) {
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v, y += kLanes) {
       vf a = acc[i][v];
-      if (t.slope != 1.0f) a = leaky_relu(a, slope);
+      if (t.slope != 1.0F) a = leaky_relu(a, slope);
       if (v + 1 < Vectors || tail == kLanes) {
         store(y, t.add ? load(y) + a : a);
       } else {

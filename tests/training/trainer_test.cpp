@@ -55,6 +55,38 @@ TEST_F(SmallTrainer, AStepAllocatesNothing) {
   EXPECT_EQ(backend->allocator().statistics().segments_taken, segments);
 }
 
+TEST_F(SmallTrainer, ABackboneOfRateZeroStaysAndOfHalfMovesHalf) {
+  const auto backend = make_cpu_backend({.threads = 1});
+  const std::vector<int32_t> labels = {0, 0, 1, 1, 2, 2};
+  const auto moved_by = [&](double rate) {
+    Learner learner(*backend, config_, 3);
+    learner.network().initialise(*backend, 1);
+    PhaseConfig phase = config_.phase1;
+    phase.optimiser = "sgd";
+    phase.backbone_rate = rate;
+    learner.begin_phase(phase, Learner::Moments::reset);
+    const auto value = [&](const char* name) { return learner.network().parameters().find(name)->value.data()[0]; };
+    const float first = value("features.conv0.weight"), last = value("classifier.bias");
+    const Tensor images = backend->new_tensor("images", {6, 32, 32, 3});
+    for (int64_t i = 0; i < images.elements(); ++i) {
+      images.data()[i] = std::sin(static_cast<float>(i));
+    }
+    learner.add(images, labels, 0, 1);
+    static_cast<void>(learner.measure());
+    learner.step(0.5F);
+    return std::pair(value("features.conv0.weight") - first, value("classifier.bias") - last);
+  };
+  const auto [all_first, all_last] = moved_by(1);
+  const auto [half_first, half_last] = moved_by(0.5);
+  const auto [no_first, no_last] = moved_by(0);
+  EXPECT_NE(all_first, 0.0F);
+  EXPECT_NEAR(half_first, 0.5F * all_first, 1e-3F * std::abs(all_first));
+  EXPECT_EQ(no_first, 0.0F);
+  EXPECT_NE(all_last, 0.0F);
+  EXPECT_EQ(half_last, all_last);
+  EXPECT_EQ(no_last, all_last);
+}
+
 TEST_F(SmallTrainer, TheForecastKnowsTheMemory) {
   const auto backend = make_cpu_backend({.threads = 1});
   // Large enough that the 32 MiB of a segment are no tenth of it.
