@@ -39,7 +39,7 @@ GLE_INLINE vf load(const float* p) { return _mm512_loadu_ps(p); }
 GLE_INLINE vi loadi(const int32_t* p) { return (vi)_mm512_loadu_si512(p); }
 GLE_INLINE void store(float* p, vf a) { _mm512_storeu_ps(p, a); }
 GLE_INLINE void storei(int32_t* p, vi a) { _mm512_storeu_si512(p, (__m512i)a); }
-GLE_INLINE __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
+GLE_INLINE __mmask16 first_lanes(int64_t n) { return static_cast<__mmask16>((1U << n) - 1U); }
 GLE_INLINE vf load_partial(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
 GLE_INLINE void store_partial(float* p, vf a, int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), a); }
 GLE_INLINE vi loadi_partial(const int32_t* p, int64_t n) { return (vi)_mm512_maskz_loadu_epi32(first_lanes(n), p); }
@@ -160,7 +160,7 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
 #pragma GCC unroll 4
   for (int half = 1; half < 16; half *= 2) {
     const vi odd = lane & half;
-    const __m512i low = (__m512i)(lane + odd / half * (16 - half)),
+    const auto low = (__m512i)(lane + odd / half * (16 - half)),
                   high = (__m512i)(lane + half + odd / half * (16 - half));
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
