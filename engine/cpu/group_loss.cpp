@@ -242,14 +242,13 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
     }
   };
   const int64_t stripes = dembeddings ? stripes_of(similarity) : 0;
-  const int64_t rows = dlogits ? pieces_of(all, kRows) : 0;
-  runtime_.pool.parallel_for(rows + stripes, [&](int64_t piece, int thread) {
-    if (piece >= rows) {
-      stripe_backward(similarity, piece - rows, thread, dembeddings, similarity_memory);
-    } else {
-      for (int64_t i = piece * kRows; i < at_most((piece + 1) * kRows, all); ++i) {
-        logits_row(i);
-      }
+  const int64_t pieces = at_least(stripes, pieces_of(all, kRows));
+  runtime_.pool.parallel_for(pieces, [&](int64_t piece, int thread) {
+    if (piece < stripes) {
+      stripe_backward(similarity, piece, thread, dembeddings, similarity_memory);
+    }
+    for (int64_t i = all * piece / pieces; dlogits && i < all * (piece + 1) / pieces; ++i) {
+      logits_row(i);
     }
   });
 }
