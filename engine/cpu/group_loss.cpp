@@ -11,7 +11,6 @@
 #include "engine/cpu/cpu_backend.h"
 #include "engine/cpu/group_loss_kernels.h"
 #include "engine/cpu/lanes.h"
-#include "engine/cpu/partition.h"
 
 namespace gle::cpu::GLE_ISA {
 
@@ -19,7 +18,7 @@ namespace {
 
 constexpr float kFloor = 1e-12F;
 constexpr float kNoMass = 1e-30F;
-constexpr int64_t kExpCost = 6;  // a pass of exponentials, in floats of a plain pass over memory
+constexpr int64_t kRows = 8;  // that a thread takes at a time
 
 struct Prior {
   const Tensor& logits;
@@ -169,24 +168,30 @@ void CpuBackend::group_loss_forward(const Tensor& embeddings, const Tensor& give
   const SimilarityTask similarity = similarity_task(embeddings, given, options, saved);
   Prior prior{logits, batch, options.temperature, refine_task(batch, options.steps, saved)};
   RefineTask& task = prior.task;
-  const int64_t parts =
-      at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
+  const int64_t refining = refine_scratch(task, runtime_.pool.size());
+  const int64_t comparing = similarity_scratch(similarity, runtime_.pool.size());
   const Workspace::Lease lease =
-      workspace().lease(static_cast<size_t>(task.all + 16 + parts) * sizeof(float), "group_loss");
+      workspace().lease(static_cast<size_t>(task.all + 16 + refining + comparing) * sizeof(float), "group_loss");
   Scratch scratch{lease.floats()};
   task.order = sort_samples(task, batch, scratch.take(task.all));
-  float* rest = scratch.take(parts);
-  similarity_forward(runtime_.pool, similarity, rest);
+  float* refine_memory = scratch.take(refining);
+  float* similarity_memory = scratch.take(comparing);
+  runtime_.pool.parallel_for(pieces_of(task.all, kRows), [&](int64_t piece, int) {
+    for (int64_t i = piece * kRows; i < at_most((piece + 1) * kRows, task.all); ++i) {
+      if (embeddings) {
+        find_mean(similarity, i);
+      }
+      if (i < task.n) {
+        prior_row(prior, i);
+      }
+    }
+  });
+  similarity_forward(runtime_.pool, similarity, similarity_memory);
   if (task.n == 0) {
     loss.data()[0] = 0.0F;
     return;
   }
-  for_row_ranges(runtime_.pool, cut_rows(task.n, kExpCost * task.classes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      prior_row(prior, i);
-    }
-  });
-  refine_forward(runtime_.pool, task, rest);
+  refine_forward(runtime_.pool, task, refine_memory);
   double sum = 0.0;
   for (int64_t i = 0; i < task.n; ++i) {
     const float own = own_probability(task, i);
@@ -203,40 +208,47 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
   Prior prior{dlogits.grad, batch, options.temperature, refine_task(batch, options.steps, saved)};
   RefineTask& task = prior.task;
   const int64_t n = task.n, all = task.all, classes = task.classes;
-  const int64_t parts =
-      at_least(similarity_scratch(similarity, runtime_.pool.size()), refine_scratch(task, runtime_.pool.size()));
+  const int64_t refining = refine_scratch(task, runtime_.pool.size());
+  const int64_t comparing = similarity_scratch(similarity, runtime_.pool.size());
   const int64_t kept = 3 * (all + 16) + all * all + 16 + n * classes + 16;
-  const Workspace::Lease lease = workspace().lease(static_cast<size_t>(parts + kept) * sizeof(float), "group_loss");
+  const Workspace::Lease lease =
+      workspace().lease(static_cast<size_t>(refining + comparing + kept) * sizeof(float), "group_loss");
   Scratch scratch{lease.floats()};
   task.order = sort_samples(task, batch, scratch.take(all));
+  float* refine_memory = scratch.take(refining);
+  float* similarity_memory = scratch.take(comparing);
   float* slopes = scratch.take(n);
   float* sums = scratch.take(n);
   float* dw = scratch.take(all * all);
   float* a = scratch.take(n * classes);
-  float* rest = scratch.take(parts);
 
   for (int64_t i = 0; i < n; ++i) {
     const float own = own_probability(task, i);
     slopes[i] = -(dloss.data()[0] * weight) * (own / (own + kFloor));
     sums[i] = slopes[i];
   }
-  refine_backward(runtime_.pool, task, slopes, a, sums, dw, rest);
-  similarity_backward(runtime_.pool, similarity, dw, dembeddings, dgiven, rest);
-  if (!dlogits) {
-    return;
-  }
+  refine_backward(runtime_.pool, task, slopes, a, sums, dw, refine_memory);
+  similarity_backward(similarity, dw, dembeddings, dgiven, similarity_memory);
   const bool add = dlogits.mode == Accumulate::add;
-  const int64_t width = dlogits.grad.channels();
-  for_row_ranges(runtime_.pool, cut_rows(all, 2 * width), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      float* dz = dlogits.grad.data() + task.order[i] * dlogits.grad.pitch();
-      const bool anchor = i >= n;
-      if ((anchor || batch.columns) && !add) {
-        std::memset(dz, 0, static_cast<size_t>(width) * sizeof(float));
-      }
-      if (!anchor) {
-        prior_row_back(prior, i, a, sums[i], dz, add ? Put::add : Put::overwrite);
-      }
+  const int64_t width = dlogits ? dlogits.grad.channels() : 0;
+  const auto logits_row = [&](int64_t i) {
+    float* dz = dlogits.grad.data() + task.order[i] * dlogits.grad.pitch();
+    const bool anchor = i >= n;
+    if ((anchor || batch.columns) && !add) {
+      std::memset(dz, 0, static_cast<size_t>(width) * sizeof(float));
+    }
+    if (!anchor) {
+      prior_row_back(prior, i, a, sums[i], dz, add ? Put::add : Put::overwrite);
+    }
+  };
+  const int64_t stripes = dembeddings ? stripes_of(similarity) : 0;
+  const int64_t pieces = at_least(stripes, pieces_of(all, kRows));
+  runtime_.pool.parallel_for(pieces, [&](int64_t piece, int thread) {
+    if (piece < stripes) {
+      stripe_backward(similarity, piece, thread, dembeddings, similarity_memory);
+    }
+    for (int64_t i = all * piece / pieces; dlogits && i < all * (piece + 1) / pieces; ++i) {
+      logits_row(i);
     }
   });
 }

@@ -46,10 +46,16 @@ struct SimilarityTask {
 };
 
 int64_t similarity_scratch(const SimilarityTask& task, int threads);
+// Of each row of embeddings, before similarity_forward.
+void find_mean(const SimilarityTask& task, int64_t row);
 void similarity_forward(ThreadPool& pool, const SimilarityTask& task, float* scratch);
-// dw[n,n] is used up.
-void similarity_backward(ThreadPool& pool, const SimilarityTask& task, float* dw, const GradTarget& dembeddings,
-                         const GradTarget& dgiven, float* scratch);
+// dgiven, and what the stripes of dembeddings want, which follow in any order with the same scratch. dw[n,n] is used
+// up.
+void similarity_backward(const SimilarityTask& task, float* dw, const GradTarget& dembeddings, const GradTarget& dgiven,
+                         float* scratch);
+int64_t stripes_of(const SimilarityTask& task);
+void stripe_backward(const SimilarityTask& task, int64_t stripe, int thread, const GradTarget& dembeddings,
+                     float* scratch);
 
 // An anchor's row never changes, so only the others are refined: n of all samples. Sample order[i] is the i-th of them,
 // and from n on the i-th is an anchor.

@@ -27,13 +27,15 @@ constexpr float kNoMass = 1e-30F;
 
 // Work of some microseconds.
 GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
-  const int64_t wanted = at_least((int64_t{1} << 17) / (t.n * t.n), pieces_of(t.classes, 32));
+  const int64_t wanted = at_least((int64_t{1} << 16) / (t.n * t.n), pieces_of(t.classes, 32));
   return pieces_of(wanted, kTile) * kTile;
 }
 
 struct Layout {
   int64_t pieces, ld;
-  float *w, *partial_sums, *partial_dw, *threads;
+  float* w;       // by place in the order
+  float* scaled;  // with the scales of X
+  float *partial_sums, *partial_dw, *threads;
   int64_t of_thread;
 };
 
@@ -43,6 +45,7 @@ GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_
   l.pieces = pieces_of(t.classes, columns_of_piece(t));
   l.ld = padded_row(t.all);
   l.w = scratch.take(t.n * l.ld);
+  l.scaled = scratch.take(t.n * l.ld);
   l.partial_sums = scratch.take(l.pieces * t.n);
   l.partial_dw = scratch.take(l.pieces * t.n * t.all);
   // Four tiles, their packed form, the transposed tile, and the row sums before their lanes are added.
@@ -110,7 +113,7 @@ void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int threa
     const ChannelBlocks blocks{columns};
     const float* from = y + first * t.n;
     float* to = next + first * t.n;
-    multiply(l.w, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
+    multiply(l.scaled, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
     for_anchors(t, first, columns, [&](int64_t anchor, int64_t column) {
       for (int64_t i = 0; i < t.n; ++i) {
         support[i * columns + column] += l.w[i * l.ld + anchor];
@@ -254,14 +257,20 @@ int64_t refine_scratch(const RefineTask& task, int threads) {
 void refine_forward(ThreadPool& pool, const RefineTask& t, float* scratch) {
   int64_t used = 0;
   const Layout l = layout(t, pool.size(), scratch, &used);
+  for (int64_t i = 0; i < t.n; ++i) {
+    for (int64_t j = 0; j < t.all; ++j) {
+      l.w[i * l.ld + j] = t.similarity(i, j);
+    }
+  }
   for (int step = 0; step < t.steps; ++step) {
     const float* y = t.iterate(step);
     const float* scales = t.scales + step * t.n;
     float* next = t.iterate(step + 1);
     for (int64_t i = 0; i < t.n; ++i) {
-      for (int64_t j = 0; j < t.all; ++j) {
-        l.w[i * l.ld + j] = j < t.n ? t.similarity(i, j) * scales[j] : t.similarity(i, j);
-      }
+      const int64_t row = i * l.ld;
+      for_vectors(t.n, [&](int64_t j, auto lanes) {
+        lanes.store(l.scaled + row + j, lanes.load(l.w + row + j) * lanes.load(scales + j));
+      });
     }
     pool.parallel_for(l.pieces, [&](int64_t piece, int thread) { refine_piece(t, l, piece, thread, y, scales, next); });
     for (int64_t i = 0; i < t.n; ++i) {

@@ -7,8 +7,9 @@
 // needs no pass of its own. f_i is 1 but for rows so large or small that their squares would leave the range of floats.
 // A row with no more spread than rounding leaves, or smaller than 1e-12, points nowhere: u_i = 0.
 //
-// P is summed over slices of the features, one for each piece of work, only on and below the diagonal; dE is cut into
-// stripes of features.
+// P is summed over slices of the features, one for each piece of work: what a thread centres no other reads. A slice
+// is cut into squares of dot products, on and below the diagonal, each kept in the registers. dE is cut into stripes of
+// features.
 
 #include <cmath>
 #include <cstring>
@@ -20,8 +21,8 @@ namespace gle::cpu::GLE_ISA {
 
 namespace {
 
-constexpr int64_t kSlice = 256;         // features
-constexpr int64_t kPanel = 2 * kLanes;  // samples
+constexpr int64_t kSlice = 512, kStripe = 64;  // features
+constexpr int kSide = kLanes == 16 ? 4 : 3;    // samples: a square and one row more fit in the registers
 constexpr float kTiny = 1e-12F;
 constexpr float kRounding = 1e-12F;  // of a centred row, squared, relative to its mean
 constexpr float kSmall = 1e-15F, kLarge = 1e15F;
@@ -48,47 +49,104 @@ GLE_INLINE RowSum row_sum(const float* x, int64_t features, float factor) {
           horizontal_max(max(max(largest[0], largest[1]), max(largest[2], largest[3])))};
 }
 
-void find_means(const SimilarityTask& t, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    const float* x = t.embeddings.data() + i * t.embeddings.pitch();
-    float factor = 1.0F;
-    RowSum row = row_sum(x, t.features, 1.0F);
-    if (row.largest < kTiny) {
-      factor = 0.0F;
-      row.sum = 0.0F;
-    } else if (row.largest < kSmall || row.largest > kLarge) {
-      factor = 1.0F / row.largest;
-      row = row_sum(x, t.features, factor);
+// Columns [first, first + columns) of row i of C.
+GLE_INLINE void centre(const SimilarityTask& t, int64_t i, int64_t first, int64_t columns, float* to) {
+  const float* x = t.embeddings.data() + i * t.embeddings.pitch() + first;
+  const vf factor = set1(t.factors()[i]), minus = set1(-t.means()[i]);
+  for_vectors(columns,
+              [&](int64_t c, auto lanes) { store(to + c, lanes.keep(fma(lanes.load(x + c), factor, minus), zero())); });
+}
+
+GLE_INLINE int64_t slices_of(const SimilarityTask& t) { return pieces_of(t.features, kSlice); }
+constexpr int64_t kSquare = (kSide * kSide + 15) / 16 * 16;
+
+// body(square, i, j) for the squares on and below the diagonal: its number and its first samples.
+template <class Body>
+GLE_INLINE void for_squares(int64_t n, const Body& body) {
+  int64_t square = 0;
+  for (int64_t i = 0; i < n; i += kSide) {
+    for (int64_t j = 0; j <= i; j += kSide) {
+      body(square++, i, j);
     }
-    t.factors()[i] = factor;
-    t.means()[i] = t.options.similarity == Similarity::correlation ? row.sum / static_cast<float>(t.features) : 0.0F;
   }
 }
 
-// Columns [first, first + columns) of C, row after row.
-GLE_INLINE void centre(const SimilarityTask& t, int64_t first, int64_t columns, float* to, int64_t ld) {
-  for (int64_t i = 0; i < t.n; ++i) {
-    const float* x = t.embeddings.data() + i * t.embeddings.pitch() + first;
-    const vf factor = set1(t.factors()[i]), minus = set1(-t.means()[i]);
-    for_vectors(columns,
-                [&](int64_t c, auto lanes) { lanes.store(to + i * ld + c, fma(lanes.load(x + c), factor, minus)); });
+GLE_INLINE int64_t floats_of_squares(int64_t n) {
+  const int64_t side = pieces_of(n, kSide);
+  return side * (side + 1) / 2 * kSquare;
+}
+
+// out[i] = the sum of the lanes of m[i].
+template <int count>
+GLE_INLINE void add_lanes(const vf (&m)[count], float* out) {
+#pragma GCC unroll 4
+  for (int first = 0; first + kLanes <= count; first += kLanes) {
+    vf rows[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) rows[i] = m[first + i];
+    store(out + first, horizontal_sums(rows));
+  }
+#pragma GCC unroll 16
+  for (int i = count / kLanes * kLanes; i < count; ++i) {
+    out[i] = horizontal_sum(m[i]);
   }
 }
 
-// The part of P, on and below the diagonal of panels, that a slice of the features adds up to.
-void slice_product(const SimilarityTask& t, int64_t slice, float* rows, float* panel, float* p) {
+// Samples i and j on from `rows` of C, ld apart, of so many features.
+GLE_INLINE void square_product(const float* rows, int64_t ld, int64_t features, int64_t n, int64_t i, int64_t j,
+                               float* square) {
+  const float *left[kSide], *right[kSide];
+  for (int k = 0; k < kSide; ++k) {
+    left[k] = rows + at_most(i + k, n - 1) * ld;
+    right[k] = rows + at_most(j + k, n - 1) * ld;
+  }
+  vf sums[kSide * kSide] = {};
+  for (int64_t c = 0; c < features; c += kLanes) {
+    vf b[kSide];
+#pragma GCC unroll 4
+    for (int l = 0; l < kSide; ++l) b[l] = load(right[l] + c);
+#pragma GCC unroll 4
+    for (int k = 0; k < kSide; ++k) {
+      const vf a = load(left[k] + c);
+#pragma GCC unroll 4
+      for (int l = 0; l < kSide; ++l) sums[k * kSide + l] = fma(a, b[l], sums[k * kSide + l]);
+    }
+  }
+  add_lanes(sums, square);
+}
+
+void slice_product(const SimilarityTask& t, int64_t slice, float* rows, float* squares) {
   const int64_t first = slice * kSlice, run = at_most(kSlice, t.features - first), ld = padded_row(kSlice);
-  centre(t, first, run, rows, ld);
-  for (int64_t j = 0; j < t.n; j += kPanel) {
-    const ChannelBlocks blocks{at_most(kPanel, t.n - j)};
-    pack_columns(rows + j * ld, ld, run, blocks.channels, blocks.padded(), panel);
-    multiply(rows + j * ld, ld, t.n - j, run, panel, blocks, p + j * t.n + j, t.n, false);
+  for (int64_t i = 0; i < t.n; ++i) {
+    centre(t, i, first, run, rows + i * ld);
   }
+  for_squares(t.n, [&](int64_t square, int64_t i, int64_t j) {
+    square_product(rows, ld, run, t.n, i, j, squares + square * kSquare);
+  });
 }
 
-// P to R, mirrored from below the diagonal through room for [n][padded_row(n)].
-GLE_INLINE void normalise(const SimilarityTask& t, float* p, float* transposed) {
-  float* inverses = t.inverses();
+// P from the squares of all slices.
+GLE_INLINE void add_slices(const SimilarityTask& t, float* squares) {
+  const int64_t floats = floats_of_squares(t.n), slices = slices_of(t);
+  for_squares(t.n, [&](int64_t square, int64_t i, int64_t j) {
+    float* sum = squares + square * kSquare;
+    for (int64_t slice = 1; slice < slices; ++slice) {
+      for (int64_t l = 0; l < kSquare; l += kLanes) {
+        store(sum + l, load(sum + l) + load(sum + slice * floats + l));
+      }
+    }
+    const int64_t rows = at_most(kSide, t.n - i), columns = at_most(kSide, t.n - j);
+    for (int64_t k = 0; k < rows; ++k) {
+      for (int64_t l = 0; l < columns; ++l) {
+        t.similarities[(i + k) * t.n + j + l] = t.similarities[(j + l) * t.n + i + k] = sum[k * kSide + l];
+      }
+    }
+  });
+}
+
+// P to R.
+GLE_INLINE void normalise(const SimilarityTask& t) {
+  float *p = t.similarities, *inverses = t.inverses();
   for (int64_t i = 0; i < t.n; ++i) {
     const float square = p[i * t.n + i], mean = t.means()[i];
     const bool flat = square <= kRounding * static_cast<float>(t.features) * mean * mean || square == 0.0F;
@@ -96,20 +154,24 @@ GLE_INLINE void normalise(const SimilarityTask& t, float* p, float* transposed) 
   }
   for (int64_t i = 0; i < t.n; ++i) {
     float* row = p + i * t.n;
-    const float inverse = inverses[i];
-    for_vectors(i, [&](int64_t j, auto lanes) {
+    const vf inverse = set1(inverses[i]);
+    for_vectors(t.n, [&](int64_t j, auto lanes) {
       lanes.store(row + j, lanes.load(row + j) * (lanes.load(inverses + j) * inverse));
     });
-    row[i] = inverse > 0.0F ? 1.0F : row[i] * inverse;
-  }
-  const int64_t ld = padded_row(t.n);
-  pack_columns(p, t.n, t.n, t.n, ld, transposed);
-  for (int64_t i = 0; i < t.n; ++i) {
-    const float* column = transposed + i * ld + i + 1;
-    float* row = p + i * t.n + i + 1;
-    for_vectors(t.n - i - 1, [&](int64_t j, auto lanes) { lanes.store(row + j, lanes.load(column + j)); });
+    row[i] = inverses[i] > 0.0F ? 1.0F : row[i];
   }
 }
+
+struct BackwardMemory {
+  float *k, *dots, *threads;
+
+  GLE_INLINE BackwardMemory(int64_t n, float* memory) {
+    Scratch scratch{memory};
+    k = scratch.take(n * padded_row(n));
+    dots = scratch.take(n);
+    threads = scratch.take(0);
+  }
+};
 
 GLE_INLINE float smallest(const SimilarityTask& t) {
   float low = __builtin_inff();
@@ -125,11 +187,24 @@ GLE_INLINE float smallest(const SimilarityTask& t) {
 }  // namespace
 
 int64_t similarity_scratch(const SimilarityTask& t, int threads) {
-  const int64_t slices = pieces_of(t.features, kSlice);
-  const int64_t forward =
-      slices * t.n * t.n + threads * (t.n * padded_row(kSlice) + kSlice * kPanel + 32) + t.n * padded_row(t.n);
-  const int64_t backward = t.n * padded_row(t.n) + t.n + threads * (t.n * kSlice + 32);
-  return at_least(forward, backward) + 64;
+  const int64_t forward = slices_of(t) * floats_of_squares(t.n) + threads * t.n * padded_row(kSlice);
+  const int64_t backward = t.n * padded_row(t.n) + t.n + threads * t.n * kStripe;
+  return at_least(forward, backward) + 48;
+}
+
+void find_mean(const SimilarityTask& t, int64_t i) {
+  const float* x = t.embeddings.data() + i * t.embeddings.pitch();
+  float factor = 1.0F;
+  RowSum row = row_sum(x, t.features, 1.0F);
+  if (row.largest < kTiny) {
+    factor = 0.0F;
+    row.sum = 0.0F;
+  } else if (row.largest < kSmall || row.largest > kLarge) {
+    factor = 1.0F / row.largest;
+    row = row_sum(x, t.features, factor);
+  }
+  t.factors()[i] = factor;
+  t.means()[i] = t.options.similarity == Similarity::correlation ? row.sum / static_cast<float>(t.features) : 0.0F;
 }
 
 void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory) {
@@ -137,30 +212,14 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory
   const int64_t entries = t.n * t.n;
   if (t.embeddings) {
     Scratch scratch{memory};
-    const int64_t slices = pieces_of(t.features, kSlice);
-    float* parts = scratch.take(slices * entries);
-    const int64_t of_rows = t.n * padded_row(kSlice), of_thread = of_rows + kSlice * kPanel;
+    const int64_t of_slice = floats_of_squares(t.n), of_thread = t.n * padded_row(kSlice);
+    float* squares = scratch.take(slices_of(t) * of_slice);
     float* threads = scratch.take(pool.size() * of_thread);
-    float* transposed = scratch.take(t.n * padded_row(t.n));
-    const int64_t rows = pieces_of(int64_t{1} << 14, t.features);
-    pool.parallel_for(pieces_of(t.n, rows),
-                      [&](int64_t piece, int) { find_means(t, piece * rows, at_most((piece + 1) * rows, t.n)); });
-    pool.parallel_for(slices, [&](int64_t slice, int thread) {
-      float* rows = threads + thread * of_thread;
-      slice_product(t, slice, rows, rows + of_rows, parts + slice * entries);
+    pool.parallel_for(slices_of(t), [&](int64_t slice, int thread) {
+      slice_product(t, slice, threads + thread * of_thread, squares + slice * of_slice);
     });
-    for (int64_t i = 0; i < t.n; ++i) {
-      // What lies above the diagonal was never written.
-      const int64_t end = at_most(i / kPanel * kPanel + kPanel, t.n);
-      for_vectors(end, [&](int64_t j, auto lanes) {
-        vf sum = lanes.load(parts + i * t.n + j);
-        for (int64_t slice = 1; slice < slices; ++slice) {
-          sum += lanes.load(parts + slice * entries + i * t.n + j);
-        }
-        lanes.store(w + i * t.n + j, sum);
-      });
-    }
-    normalise(t, w, transposed);
+    add_slices(t, squares);
+    normalise(t);
   } else {
     std::memset(w, 0, static_cast<size_t>(entries) * sizeof(float));
     std::memset(t.rows, 0, static_cast<size_t>(3 * t.n) * sizeof(float));
@@ -187,8 +246,10 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory
   }
 }
 
-void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, const GradTarget& dembeddings,
-                         const GradTarget& dgiven, float* memory) {
+int64_t stripes_of(const SimilarityTask& t) { return pieces_of(t.features, kStripe); }
+
+void similarity_backward(const SimilarityTask& t, float* dw, const GradTarget& dembeddings, const GradTarget& dgiven,
+                         float* scratch) {
   const int64_t n = t.n;
   const float* w = t.similarities;
   if (dgiven) {
@@ -204,11 +265,9 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
   if (!dembeddings) {
     return;
   }
-  Scratch scratch{memory};
   const int64_t ld = padded_row(n);
-  float* k = scratch.take(n * ld);
-  float* dots = scratch.take(n);
-  float* threads = scratch.take(pool.size() * n * kSlice);
+  const BackwardMemory memory(n, scratch);
+  float *k = memory.k, *dots = memory.dots;
 
   const bool shift = t.options.negatives == Negatives::shift;
   const auto clear_diagonal = [&] {
@@ -271,20 +330,22 @@ void similarity_backward(ThreadPool& pool, const SimilarityTask& t, float* dw, c
     });
     row[i] = -outer * inverses[i] * dots[i];
   }
-  const bool add = dembeddings.mode == Accumulate::add;
-  pool.parallel_for(pieces_of(t.features, kSlice), [&](int64_t stripe, int thread) {
-    const int64_t first = stripe * kSlice, columns = at_most(kSlice, t.features - first);
-    const ChannelBlocks blocks{columns};
-    float* panels = threads + thread * n * kSlice;
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      const int64_t width = blocks.vectors_in(b) * kLanes;
-      if (blocks.channels_in(b) < width) {
-        std::memset(panels + blocks.first(b) * n, 0, static_cast<size_t>(n * width) * sizeof(float));
-      }
-      centre(t, first + blocks.first(b), blocks.channels_in(b), panels + blocks.first(b) * n, width);
+}
+
+void stripe_backward(const SimilarityTask& t, int64_t stripe, int thread, const GradTarget& dembeddings,
+                     float* scratch) {
+  const int64_t first = stripe * kStripe, n = t.n;
+  const ChannelBlocks blocks{at_most(kStripe, t.features - first)};
+  const BackwardMemory memory(n, scratch);
+  float* panels = memory.threads + thread * n * kStripe;
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    const int64_t width = blocks.vectors_in(b) * kLanes;
+    for (int64_t i = 0; i < n; ++i) {
+      centre(t, i, first + blocks.first(b), blocks.channels_in(b), panels + blocks.first(b) * n + i * width);
     }
-    multiply(k, ld, n, n, panels, blocks, dembeddings.grad.data() + first, dembeddings.grad.pitch(), add);
-  });
+  }
+  multiply(memory.k, padded_row(n), n, n, panels, blocks, dembeddings.grad.data() + first, dembeddings.grad.pitch(),
+           dembeddings.mode == Accumulate::add);
 }
 
 }  // namespace gle::cpu::GLE_ISA

@@ -197,6 +197,31 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
 #endif
 }
 
+// Lane i of the result is the sum of the lanes of m[i]; m is used up. As a transposition, but each exchange of blocks
+// is followed by their sum, which leaves half as many vectors.
+GLE_INLINE vf horizontal_sums(vf (&m)[kLanes]) {
+#if defined(__AVX512F__)
+  const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#pragma GCC unroll 4
+  for (int half = 8; half > 0; half /= 2) {
+    const vi odd = (lane & half) / half * (16 - half);
+    const __m512i low = (__m512i)(lane + odd), high = (__m512i)(lane + half + odd);
+#pragma GCC unroll 16
+    for (int i = 0; i < half; ++i) {
+      m[i] = _mm512_permutex2var_ps(m[i], low, m[i + half]) + _mm512_permutex2var_ps(m[i], high, m[i + half]);
+    }
+  }
+#else
+  transpose(m);
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) m[i] += m[i + half];
+  }
+#endif
+  return m[0];
+}
+
 // e^a: a = n ln 2 + r with |r| <= ln(2)/2, a polynomial for e^r, then two scalings so that 2^n may be subnormal or
 // infinite. -inf and everything below -104 give 0, above 88.73 inf, NaN stays NaN. Error below 1.1 ulp.
 GLE_INLINE vf exp(vf a) {
