@@ -20,12 +20,17 @@ class PackedWeightsTest : public testing::TestWithParam<test::Machine> {
  protected:
   void expect_right(const Shape& shape, Layout layout, PackedWeights& packed) {
     const Array x = Draw(static_cast<uint64_t>(shape.elements())).array(shape);
+    expect_right(x, layout, packed);
+  }
+
+  std::vector<double> expect_right(const Array& x, Layout layout, PackedWeights& packed) {
     const Array expected = reference::conv2d(x, w_, bias_, options_, kRelu);
     const Placed y(backend_, expected.shape, layout);
     backend_.conv2d_forward(Placed(backend_, x, layout).tensor(), Placed(backend_, w_, Layout::dense).tensor(),
                             Placed(backend_, bias_, Layout::dense).tensor(), options_, kRelu, &packed, y.tensor());
-    EXPECT_EQ(test::difference(y.read(), expected.values, 1e-5), "") << test::name_of(shape);
+    EXPECT_EQ(test::difference(y.read(), expected.values, 1e-5), "") << test::name_of(x.shape);
     EXPECT_TRUE(y.guards_intact());
+    return y.read();
   }
 
   Backend& backend_ = test::backend_of(GetParam(), 2);
@@ -53,6 +58,25 @@ TEST_P(PackedWeightsTest, AreForgottenWhenCleared) {
   w_ = Draw(3).array(w_.shape);
   packed.clear();
   expect_right({1, 5, 5, 17}, Layout::dense, packed);
+}
+
+// By Winograd's way, whose squares must lie the same in any batch.
+TEST_P(PackedWeightsTest, GiveAnImageTheSameBitsInAnyBatch) {
+  options_ = {1, 1, 1, 1};
+  w_ = Draw(4).array({36, 3, 3, 33});
+  bias_ = Draw(5).array(Shape{36});
+  for (const Shape& shape : {Shape{3, 1, 1, 33}, Shape{70, 7, 6, 33}, Shape{4, 29, 27, 33}}) {
+    const Array images = Draw(6).array(shape);
+    const int64_t size = images.size() / shape[0];
+    const Array last({1, shape[1], shape[2], shape[3]}, {images.values.end() - size, images.values.end()});
+    PackedWeights packed;
+    const std::vector<double> all = expect_right(images, Layout::dense, packed);
+    const std::vector<double> one = expect_right(last, Layout::dense, packed);
+    if (GetParam().threaded()) {
+      EXPECT_EQ(one, std::vector<double>(all.end() - static_cast<int64_t>(one.size()), all.end()))
+          << test::name_of(shape);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PackedWeightsTest, testing::ValuesIn(test::machines()), [](const auto& info) {

@@ -60,6 +60,7 @@ bug conv_weights_not_flipped $cpu/conv2d_kernels.cpp 's/for (int64_t i = rows - 
 bug conv_without_bias $cpu/conv2d.cpp 's/weights, bias\.data(), f\.slope/weights, nullptr, f.slope/'
 bug conv_groups_by_threads $cpu/conv2d_backward_weights_kernels.cpp 's/larger(1, smaller(kMostGroups, /larger(1, smaller(threads, /'
 bug winograd_does_not_add $cpu/conv2d_winograd.cpp 's/result\.mode == Accumulate::add ? Put::add : Put::overwrite/Put::overwrite/'
+bug winograd_point_is_another $cpu/winograd_transforms.h 's/out\[3\] = fma(aa, odd_a,/out[3] = fma(bb, odd_a,/'
 bug winograd_edges_wrap $cpu/winograd_squares.h 's/ \&\& column >= 0 \&\& column < s\.w;/ \&\& column >= 0;/'
 bug tail_one_short $cpu/tile_kernels.cpp 's/store_partial(y, \(.*\), tail);/store_partial(y, \1, tail - 1);/'
 bug stale_workspace $cpu/batch_norm.cpp 's/before == 0 ? a\[v\] : a\[v\] + lanes\.load(pa)/a[v] + lanes.load(pa)/'

@@ -40,7 +40,8 @@ void CpuBackend::conv2d_forward(const Tensor& x, const Tensor& w, const Tensor& 
       runtime_.library->conv2d_forward(workspace(), x, w, bias, options, f, packed, allocator(), y)) {
     return;
   }
-  const ConvShape shape = shape_of(x, w.shape(), y, options);
+  ConvShape shape = shape_of(x, w.shape(), y, options);
+  shape.kept = packed != nullptr;
   const int64_t packed_floats = round_up(conv2d_forward_packed_floats(shape));
   const int64_t scratch_floats = conv2d_forward_scratch_floats(shape, runtime_.pool.size());
   const int64_t leased = scratch_floats + (packed ? 0 : packed_floats);

@@ -90,12 +90,13 @@ GLE_INLINE Forward plan_forward(const ConvShape& s, int threads) {
 }  // namespace
 
 int64_t conv2d_forward_packed_floats(const ConvShape& s) {
-  return winograd_suits(s) ? winograd_packed_floats(s.c, s.k) : s.r * s.s * s.c * ChannelBlocks{s.k}.padded();
+  return winograd_suits(s) ? winograd_packed_floats(winograd_outputs(s), s.c, s.k)
+                           : s.r * s.s * s.c * ChannelBlocks{s.k}.padded();
 }
 
 void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
   if (winograd_suits(s)) {
-    winograd_pack(pool, s.c, s.k, w, packed);
+    winograd_pack(pool, winograd_outputs(s), s.c, s.k, w, packed);
     return;
   }
   const ChannelBlocks blocks{s.k};
@@ -220,7 +221,7 @@ GLE_INLINE ConvShape turned(const ConvShape& s) {
 }  // namespace
 
 int64_t conv2d_backward_data_packed_floats(const ConvShape& s) {
-  return winograd_suits(s) ? winograd_packed_floats(s.k, s.c) : s.r * s.s * s.k * ChannelBlocks{s.c}.padded();
+  return winograd_suits(s) ? winograd_packed_floats(2, s.k, s.c) : s.r * s.s * s.k * ChannelBlocks{s.c}.padded();
 }
 
 // Phase after phase, each [block][its kernel rows, last first][its columns, last first][k][channels of the block].

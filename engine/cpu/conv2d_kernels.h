@@ -21,6 +21,7 @@ struct ConvShape {
   int64_t p, q;        // y and dy: [n, p, q, k]
   int stride_h, stride_w, pad_h, pad_w;
   int64_t x_pitch, y_pitch;  // floats from one pixel to the next: >= c for x and dx, >= k for y and dy
+  bool kept = false;         // forward: the packed weights serve many calls, and no gradient is wanted
 };
 
 namespace GLE_ISA {

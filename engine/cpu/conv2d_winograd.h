@@ -1,7 +1,9 @@
 #pragma once
 
-// Convolution by a 3x3 kernel of stride 1 in the way of Winograd, F(2x2, 3x3): outputs in squares of 2x2 from inputs in
-// squares of 4x4, with 16 multiplications where the definition takes 36. Its additions add a few roundings, no more.
+// Convolution by a 3x3 kernel of stride 1 in the way of Winograd, F(m x m, 3x3): outputs in squares of m x m from
+// inputs in squares of m + 2. m = 2 takes 16 multiplications where the definition takes 36, and its additions add a few
+// roundings, no more. m = 4 takes 36 where the definition takes 144 and rounds about twice as much as the definition;
+// its kernels are four times the weights. So it serves inference, which keeps them.
 
 #include "engine/cpu/conv2d_kernels.h"
 
@@ -17,10 +19,12 @@ GLE_INLINE bool winograd_suits_weights(const ConvShape& s) {
   return winograd_suits(s) && 5 * s.p * s.q >= 4 * ((s.p + 1) / 2 * 2) * ((s.q + 1) / 2 * 2);
 }
 
-int64_t winograd_packed_floats(int64_t c, int64_t k);
+GLE_INLINE int winograd_outputs(const ConvShape& s) { return s.kept ? 4 : 2; }
+
+int64_t winograd_packed_floats(int m, int64_t c, int64_t k);
 // Of the kernel u[k,r,s,c] that the input is to meet: w[k,r,s,c] as it is,
-void winograd_pack(ThreadPool& pool, int64_t c, int64_t k, const float* w, float* packed);
-// or w[c,r,s,k] turned around, u[k,r,s,c] = w[c,2-r,2-s,k], for the gradient of an input.
+void winograd_pack(ThreadPool& pool, int m, int64_t c, int64_t k, const float* w, float* packed);
+// or w[c,r,s,k] turned around, u[k,r,s,c] = w[c,2-r,2-s,k], for the gradient of an input, m = 2.
 void winograd_pack_turned(ThreadPool& pool, int64_t c, int64_t k, const float* w, float* packed);
 
 // As conv2d_forward(), y (+)=.

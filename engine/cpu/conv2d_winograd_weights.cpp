@@ -1,4 +1,4 @@
-// The gradient of a 3x3 kernel, by the transposed steps of conv2d_winograd.cpp:
+// The gradient of a 3x3 kernel, by the transposed steps of F(2x2, 3x3), winograd_transforms.h:
 //   dw = G^T [sum over squares of (A dy A^T) * (B^T d B)] G
 // The sum is 16 products of matrices, [k, squares] by [squares, c]. It runs over chunks of squares in order, in a few
 // groups that depend on the shape alone; the groups' sums are added in order at the end. Threads share out groups, and
@@ -13,6 +13,7 @@ namespace gle::cpu::GLE_ISA {
 
 namespace {
 
+constexpr int64_t kEntries = entries(2);
 constexpr int64_t kChunk = 240;               // squares, at most
 constexpr int64_t kChunkFloats = 640 * 1024;  // transformed
 constexpr int64_t kGroupSquares = 768;        // no group of fewer: adding the groups must stay cheap
@@ -87,7 +88,7 @@ void run_chunk(const ConvShape& s, const Squares& squares, const Plan& plan, int
   std::memset(nothing, 0, static_cast<size_t>(s.c) * sizeof(float));
   const auto width_of = [&](int64_t c) { return smaller(plan.width, plan.padded - c / plan.width * plan.width); };
   for (int64_t i = 0; i < count; ++i) {
-    transform_input(s, squares[begin + i], x, nothing, inputs, count * plan.padded, [&](int64_t c) {
+    transform_input<2>(s, squares[begin + i], x, nothing, inputs, count * plan.padded, [&](int64_t c) {
       const int64_t block = c / plan.width * plan.width;
       return block * count + i * width_of(c) + c - block;
     });
@@ -128,13 +129,13 @@ void run_chunk(const ConvShape& s, const Squares& squares, const Plan& plan, int
 }  // namespace
 
 int64_t winograd_weights_scratch_floats(const ConvShape& s, int threads) {
-  const Plan plan(s, Squares(s).total, threads);
+  const Plan plan(s, Squares(s, 2).total, threads);
   return threads * plan.of_thread + plan.groups * kEntries * s.k * s.c;
 }
 
 void winograd_weights(ThreadPool& pool, const ConvShape& s, const float* x, const float* dy, Accumulate mode, float* dw,
                       float* scratch) {
-  const Squares squares(s);
+  const Squares squares(s, 2);
   const Plan plan(s, squares.total, pool.size());
   const int64_t size = kEntries * s.k * s.c;
   float* sums = scratch + pool.size() * plan.of_thread;

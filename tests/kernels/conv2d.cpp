@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/kernel_test.h"
 #include "tests/reference/reference.h"
 #include "tests/shapes.h"
@@ -11,23 +13,25 @@ Kernel conv2d_forward() {
   Draw draw(50);
   const std::vector<Activation> activations = {kIdentity, kRelu, {0.25F}};
   for (const ConvGeometry& g : conv_geometries()) {
-    const Activation f = activations[kernel.cases.size() % activations.size()];
-    const bool cached = kernel.cases.size() % 2 == 1;
+    const Activation f = activations[kernel.cases.size() / 2 % activations.size()];
     const Array x = draw.array(g.x), w = draw.array(g.w);
     const Array bias = g.with_bias ? draw.array(Shape{g.w[0]}) : Array();
-    kernel.cases.push_back({name_of(g) + " slope " + std::to_string(f.slope) + (cached ? " packed" : ""),
-                            {{x}, {w, DType::f32, false}, {bias, DType::f32, false}},
-                            {{.expected = reference::conv2d(x, w, bias, g.options, f), .adds = false}},
-                            [=, options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              PackedWeights packed;
-                              b.conv2d_forward(in[0], in[1], in[2], options, f, cached ? &packed : nullptr,
-                                               out[0].grad);
-                              if (cached) {
-                                b.fill(0.0F, out[0].grad);
-                                b.conv2d_forward(in[0], in[1], in[2], options, f, &packed, out[0].grad);
-                              }
-                            },
-                            true});
+    const Array expected = reference::conv2d(x, w, bias, g.options, f);
+    for (const bool cached : {false, true}) {
+      kernel.cases.push_back({name_of(g) + " slope " + std::to_string(f.slope) + (cached ? " packed" : ""),
+                              {{x}, {w, DType::f32, false}, {bias, DType::f32, false}},
+                              {{.expected = expected, .adds = false}},
+                              [=, options = g.options](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                                PackedWeights packed;
+                                b.conv2d_forward(in[0], in[1], in[2], options, f, cached ? &packed : nullptr,
+                                                 out[0].grad);
+                                if (cached) {
+                                  b.fill(std::numeric_limits<float>::quiet_NaN(), out[0].grad);
+                                  b.conv2d_forward(in[0], in[1], in[2], options, f, &packed, out[0].grad);
+                                }
+                              },
+                              true});
+    }
   }
   return kernel;
 }
