@@ -49,6 +49,11 @@ def table(rows):
     return "\n".join(lines)
 
 
+def machine_line(found):
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return f"{found['cpu']}, {found['instruction_set']}, {found['threads']} threads; {versions}."
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
@@ -76,15 +81,16 @@ def main():
             kept[part] = found
     rows = [r for part in PARTS for r in kept.get(part, [])]
     print(table(rows))
+    here = machine(setup)
     if options.results:
         with open(options.results, "w") as out:
-            json.dump({"machine": machine(setup), "rows": rows}, out, indent=1)
+            json.dump({"machine": here, "rows": rows}, out, indent=1)
             out.write("\n")
     if options.docs:
         page = open(options.docs).read()
         before, rest = page.split(BEGIN)
         with open(options.docs, "w") as out:
-            out.write(before + BEGIN + "\n" + table(rows) + "\n" + END + rest.split(END)[1])
+            out.write(before + BEGIN + "\n" + machine_line(here) + "\n\n" + table(rows) + "\n" + END + rest.split(END)[1])
     return 0 if all(r["ratio"] >= r["at_least"] for r in rows) else 1
 
 
