@@ -1,4 +1,5 @@
-// A row per convolution of BN-Inception (batch 32, 227x227) and DenseNet-161 (batch 16, 256x128), three directions.
+// A row per convolution of BN-Inception (batch 32, 227x227) and DenseNet-161 (batch 16, 256x128), three directions,
+// and forward once more with weights that are kept packed, as inference does.
 #include "layers/conv2d.h"
 
 #include <benchmark/benchmark.h>
@@ -12,7 +13,7 @@ namespace gle::bench {
 
 namespace {
 
-enum class Direction { forward, data, weights };
+enum class Direction { forward, inference, data, weights };
 
 void run_layer(benchmark::State& state, const ConvLayer& layer, int64_t batch, Direction direction) {
   Backend& b = backend();
@@ -22,9 +23,10 @@ void run_layer(benchmark::State& state, const ConvLayer& layer, int64_t batch, D
   const Tensor x = random_tensor(b, {batch, layer.h, layer.w, wide}).slice(0, layer.c);
   const Tensor w = random_tensor(b, {layer.k, layer.kernel, layer.kernel, layer.c});
   const Tensor y = random_tensor(b, conv2d_shape(x.shape(), w.shape(), options));
+  PackedWeights packed;
   for (auto _ : state) {
-    if (direction == Direction::forward) {
-      b.conv2d_forward(x, w, Tensor(), options, kIdentity, nullptr, y);
+    if (direction == Direction::forward || direction == Direction::inference) {
+      b.conv2d_forward(x, w, Tensor(), options, kIdentity, direction == Direction::inference ? &packed : nullptr, y);
     } else if (direction == Direction::data) {
       b.conv2d_backward_data(w, y, options, {x});
     } else {
@@ -49,6 +51,7 @@ void add_rows(const char* network, const std::vector<ConvLayer>& layers, int64_t
           ->UseRealTime();
     };
     add("conv2d_forward", Direction::forward);
+    add("conv2d_inference", Direction::inference);
     add("conv2d_backward_weights", Direction::weights);
     if (layer.c > 3) {
       add("conv2d_backward_data", Direction::data);

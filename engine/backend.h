@@ -127,7 +127,8 @@ class Backend {
                     const GradTarget& c) = 0;
 
   // -- convolution (conv2d.cpp): x[N,H,W,C], w[K,R,S,C] dense, y[N,P,Q,K] -----------------------------------------
-  // y = f(conv(x, w) + bias); bias[K] may be empty. `packed`: null, or a cache of w that the caller keeps.
+  // y = f(conv(x, w) + bias); bias[K] may be empty. `packed`: null, or a cache of w that the caller
+  // keeps; with it y may differ in its last bits, but never by the batch that an image is in.
   virtual void conv2d_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
                               Activation f, PackedWeights* packed, const Tensor& y) = 0;
   // dx (=) transposed conv of dy

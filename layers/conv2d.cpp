@@ -8,6 +8,30 @@ int64_t output_size(int64_t size, int64_t kernel, int stride, int pad) {
   return (size + 2 * pad - kernel) / stride + 1;
 }
 
+Var convolve(Context& ctx, const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options,
+             PackedWeights* packed, const Var& out) {
+  const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
+  require(!bias || bias.value().elements() == shape.channels(), "conv2d", "the bias ", bias.shape(), " is not [",
+          shape.channels(), "]");
+  require(weight.value().dense(), "conv2d", "the weights must be dense");
+  ctx.require_device("conv2d", {x.value(), weight.value(), bias.value()});
+  Var y = ctx.output("conv2d", shape, out);
+  ctx.backend.conv2d_forward(x.value(), weight.value(), bias.value(), options, kIdentity, packed, y.value());
+  ctx.record("conv2d", {x, weight, bias}, y,
+             [x = x.value(), w = weight.value(), options](Backend& b, const Tensor& dy, GradTargets to) {
+               if (to[0]) {
+                 b.conv2d_backward_data(w, dy, options, to[0]);
+               }
+               if (to[1]) {
+                 b.conv2d_backward_weights(x, dy, options, to[1]);
+               }
+               if (to[2]) {
+                 b.column_sums(dy, to[2]);
+               }
+             });
+  return y;
+}
+
 }  // namespace
 
 Conv2d make_conv2d(ParameterSet& set, const std::string& name, const Conv2dSizes& sizes, const Conv2dOptions& options,
@@ -35,32 +59,26 @@ Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options)
 }
 
 Var conv2d(Context& ctx, const Var& x, const Conv2d& layer, const Var& out) {
-  return conv2d(ctx, x, ctx.parameter(*layer.weight), layer.bias ? ctx.parameter(*layer.bias) : Var(), layer.options,
-                out);
+  return convolve(ctx, x, ctx.parameter(*layer.weight), layer.bias ? ctx.parameter(*layer.bias) : Var(), layer.options,
+                  nullptr, out);
+}
+
+Var conv2d(Context& ctx, const Var& x, const Conv2d& layer, KeptWeights& kept, const ParameterSet& set,
+           const Var& out) {
+  if (ctx.tape || ctx.mode == Mode::training) {
+    return conv2d(ctx, x, layer, out);
+  }
+  if (kept.version != set.version()) {
+    kept.packed.clear();
+    kept.version = set.version();
+  }
+  return convolve(ctx, x, Var(layer.weight->value), layer.bias ? Var(layer.bias->value) : Var(), layer.options,
+                  &kept.packed, out);
 }
 
 Var conv2d(Context& ctx, const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options,
            const Var& out) {
-  const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
-  require(!bias || bias.value().elements() == shape.channels(), "conv2d", "the bias ", bias.shape(), " is not [",
-          shape.channels(), "]");
-  require(weight.value().dense(), "conv2d", "the weights must be dense");
-  ctx.require_device("conv2d", {x.value(), weight.value(), bias.value()});
-  Var y = ctx.output("conv2d", shape, out);
-  ctx.backend.conv2d_forward(x.value(), weight.value(), bias.value(), options, kIdentity, nullptr, y.value());
-  ctx.record("conv2d", {x, weight, bias}, y,
-             [x = x.value(), w = weight.value(), options](Backend& b, const Tensor& dy, GradTargets to) {
-               if (to[0]) {
-                 b.conv2d_backward_data(w, dy, options, to[0]);
-               }
-               if (to[1]) {
-                 b.conv2d_backward_weights(x, dy, options, to[1]);
-               }
-               if (to[2]) {
-                 b.column_sums(dy, to[2]);
-               }
-             });
-  return y;
+  return convolve(ctx, x, weight, bias, options, nullptr, out);
 }
 
 }  // namespace gle

@@ -20,8 +20,17 @@ Conv2d make_conv2d(ParameterSet& set, const std::string& name, const Conv2dSizes
 
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
+// A layer's weights as the backend likes them, kept from one inference to the next.
+struct KeptWeights {
+  PackedWeights packed;
+  uint64_t version = 0;  // of the set that they were packed from
+};
+
 // x[N,H,W,C] -> [N,P,Q,K]; written to `out` if given.
 Var conv2d(Context& ctx, const Var& x, const Conv2d& layer, const Var& out = {});
+// In inference packs the weights once until the parameters of `set`, which holds them, change.
+Var conv2d(Context& ctx, const Var& x, const Conv2d& layer, KeptWeights& kept, const ParameterSet& set,
+           const Var& out = {});
 // The same with the weights as Vars; bias may be empty.
 Var conv2d(Context& ctx, const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options,
            const Var& out = {});

@@ -35,6 +35,7 @@ struct Step {
   BatchNorm pre{};       // norm, norm_conv and dense_layer: the batch-norm in front
   ConvBatchNorm unit{};  // conv_norm and dense_layer; norm_conv has its convolution alone
   Conv2d post{};         // dense_layer: the convolution behind
+  KeptWeights kept{};    // norm_conv and dense_layer: of the convolution without a batch-norm behind it
   Pool2dOptions pool{};
   bool last = false;  // ends in the backbone's last activation, which GL++ may make leaky
 };

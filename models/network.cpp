@@ -213,9 +213,13 @@ Var Network::features(Context& ctx, const Var& images, Activation last) {
     const auto from = static_cast<size_t>(step.in.value);
     const auto to = static_cast<size_t>(step.out.value);
     const Var in = values[from].slice(step.in.begin, step.in.end);
+    const Shape whole = output_shape(step, in.shape()).with_channels(graph_.channels[to]);
     if (!values[to]) {
-      values[to] = ctx.new_var(step.name.c_str(), output_shape(step, in.shape()).with_channels(graph_.channels[to]));
+      values[to] = ctx.new_var(step.name.c_str(), whole);
     }
+    require(values[to].shape() == whole, options_.name.c_str(), "does not take images of ", images.shape()[1], "x",
+            images.shape()[2], ": ", step.name, " would end in ", whole[1], "x", whole[2], " beside a branch of ",
+            values[to].shape()[1], "x", values[to].shape()[2], "; multiples of 32 fit");
     run(ctx, step, in, last, values[to].slice(step.out.begin, step.out.end));
     if (last_use_[from] == i) {
       values[from] = Var();
@@ -238,7 +242,7 @@ void Network::run(Context& ctx, Step& step, const Var& in, Activation last, cons
       if (recompute) {
         batch_norm_conv(ctx, in, step.pre, kRelu, step.unit.conv, out);
       } else {
-        conv2d(ctx, batch_norm(ctx, in, step.pre, kRelu), step.unit.conv, out);
+        conv2d(ctx, batch_norm(ctx, in, step.pre, kRelu), step.unit.conv, step.kept, *parameters_, out);
       }
       return;
     case StepKind::dense_layer:
@@ -247,7 +251,8 @@ void Network::run(Context& ctx, Step& step, const Var& in, Activation last, cons
         batch_norm_conv(ctx, middle, step.unit.norm, kRelu, step.post, out);
       } else {
         const Var normed = batch_norm(ctx, in, step.pre, kRelu);
-        conv2d(ctx, conv_batch_norm(ctx, normed, step.unit, *parameters_, kRelu), step.post, out);
+        const Var middle = conv_batch_norm(ctx, normed, step.unit, *parameters_, kRelu);
+        conv2d(ctx, middle, step.post, step.kept, *parameters_, out);
       }
       return;
     case StepKind::max_pool:

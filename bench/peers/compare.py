@@ -3,7 +3,8 @@
     compare.py --build DIR --folder DIR [--cub DIR] [--rounds N] [--results FILE] [--docs FILE] [part ...]
 
 Prints a table of ratios, above 1 meaning that ours is better, writes it to FILE as JSON and into the page between its
-marks. Exit code 1 if a ratio is below what was promised. Parts that do not run keep the rows that FILE has of them."""
+marks. Exit code 1 if a ratio is below what was promised. Parts that do not run keep the rows that FILE has of them from the same
+machine."""
 import argparse
 import json
 import os
@@ -67,9 +68,11 @@ def main():
     os.makedirs(options.folder, exist_ok=True)
     setup = Setup(options.build, options.folder, options.cub, options.rounds)
 
+    here = machine(setup)
     kept = {}
     if options.results and os.path.exists(options.results):
-        for r in json.load(open(options.results))["rows"]:
+        before = json.load(open(options.results))
+        for r in before["rows"] if before["machine"] == here else []:
             kept.setdefault(r["part"], []).append(r)
     for part in options.parts or PARTS:
         found = []
@@ -81,7 +84,6 @@ def main():
             kept[part] = found
     rows = [r for part in PARTS for r in kept.get(part, [])]
     print(table(rows))
-    here = machine(setup)
     if options.results:
         with open(options.results, "w") as out:
             json.dump({"machine": here, "rows": rows}, out, indent=1)

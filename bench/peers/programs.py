@@ -11,6 +11,8 @@ from measure import group_loss, in_turns, row
 from networks import WithEmbedding
 from PIL import Image
 
+SIDE = 128  # near the short side of the reduced pictures; BN-Inception takes no 144
+
 
 def embed_one(weights, picture):
     """The peer of gle-embed: this file run as a program."""
@@ -46,16 +48,16 @@ def start(setup):
               best["theirs"] * 1e3, "ms", 10, 50)
 
 
-def epoch_of_peer(root, size, layout):
+def epoch_of_peer(root):
     """BN-Inception over the training images once, 32 at a time, two loader processes as PyTorch's guides advise."""
-    network = WithEmbedding("bn_inception", 100).train().to(memory_format=layout)
+    network = WithEmbedding("bn_inception", 100).train().to(memory_format=torch.channels_last)
     optimiser = torch.optim.RAdam(network.parameters(), lr=1e-4, foreach=True)
-    loader = torch.utils.data.DataLoader(Pictures(root, training_transform(size)), 32, shuffle=True, num_workers=2,
+    loader = torch.utils.data.DataLoader(Pictures(root, training_transform(SIDE)), 32, shuffle=True, num_workers=2,
                                          drop_last=True)
     begin = time.perf_counter()
     for images, labels in loader:
         optimiser.zero_grad(set_to_none=True)
-        embedding, logits = network(images.contiguous(memory_format=layout))
+        embedding, logits = network(images.contiguous(memory_format=torch.channels_last))
         loss = group_loss(embedding, logits, labels, None, 1, rows_may_be_empty=True)
         (loss + torch.nn.functional.cross_entropy(logits, labels)).backward()
         optimiser.step()
@@ -65,7 +67,8 @@ def epoch_of_peer(root, size, layout):
 def epoch(setup):
     if not setup.cub:
         return
-    settings = ["input.height=144", "input.width=144", "augment.geometry=random_resized_crop", "augment.mirror=0.5",
+    settings = [f"input.height={SIDE}", f"input.width={SIDE}", "augment.geometry=random_resized_crop",
+                "augment.mirror=0.5",
                 "network.name=bn_inception", "phase1.epochs=0", "phase2.epochs=1", "phase2.loss=group_loss",
                 "phase2.sampler=classes", "phase2.classes=8", "phase2.samples=4", "phase2.learning_rate=1e-4",
                 "group_loss.cross_entropy_weight=1", "evaluation.every=0", "data.workers=2"]
@@ -80,9 +83,8 @@ def epoch(setup):
         return time.perf_counter() - begin
 
     mine = ours()
-    theirs = min(epoch_of_peer(setup.cub, 144, layout) for layout in (torch.contiguous_format, torch.channels_last))
-    yield row("an epoch of CUB, 144 crop, files to weights", "PyTorch, eager, the better layout", mine, theirs, "s", 1.4,
-              2.0)
+    theirs = epoch_of_peer(setup.cub)
+    yield row(f"an epoch of CUB, {SIDE} crop, files to weights", "PyTorch, eager, NHWC", mine, theirs, "s", 1.4, 2.0)
 
 
 def rows(setup):

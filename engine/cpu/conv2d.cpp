@@ -41,7 +41,7 @@ void CpuBackend::conv2d_forward(const Tensor& x, const Tensor& w, const Tensor& 
     return;
   }
   ConvShape shape = shape_of(x, w.shape(), y, options);
-  shape.kept = packed != nullptr;
+  shape.weights = packed ? Weights::kept : Weights::once;
   const int64_t packed_floats = round_up(conv2d_forward_packed_floats(shape));
   const int64_t scratch_floats = conv2d_forward_scratch_floats(shape, runtime_.pool.size());
   const int64_t leased = scratch_floats + (packed ? 0 : packed_floats);

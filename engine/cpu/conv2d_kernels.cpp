@@ -90,13 +90,13 @@ GLE_INLINE Forward plan_forward(const ConvShape& s, int threads) {
 }  // namespace
 
 int64_t conv2d_forward_packed_floats(const ConvShape& s) {
-  return winograd_suits(s) ? winograd_packed_floats(winograd_outputs(s), s.c, s.k)
+  return winograd_suits(s) ? winograd_packed_floats(winograd_side(s), s.c, s.k)
                            : s.r * s.s * s.c * ChannelBlocks{s.k}.padded();
 }
 
 void conv2d_forward_pack(ThreadPool& pool, const ConvShape& s, const float* w, float* packed) {
   if (winograd_suits(s)) {
-    winograd_pack(pool, winograd_outputs(s), s.c, s.k, w, packed);
+    winograd_pack(pool, winograd_side(s), s.c, s.k, w, packed);
     return;
   }
   const ChannelBlocks blocks{s.k};

@@ -15,18 +15,22 @@
 
 namespace gle::cpu {
 
+// Packed for one call, or for many in which no gradient is wanted: forward may then round more for fewer
+// multiplications.
+enum class Weights { once, kept };
+
 struct ConvShape {
   int64_t n, h, w, c;  // x and dx: [n, h, w, c]
   int64_t k, r, s;     // weights: [k, r, s, c]
   int64_t p, q;        // y and dy: [n, p, q, k]
   int stride_h, stride_w, pad_h, pad_w;
   int64_t x_pitch, y_pitch;  // floats from one pixel to the next: >= c for x and dx, >= k for y and dy
-  bool kept = false;         // forward: the packed weights serve many calls, and no gradient is wanted
+  Weights weights = Weights::once;
 };
 
 namespace GLE_ISA {
 
-// Forward. The packed weights hold for any n, h, w, padding and pitch; pack again when the weights change.
+// Forward. The packed weights hold for any n, h, w, padding and pitch of the same Weights; pack again when they change.
 int64_t conv2d_forward_packed_floats(const ConvShape& shape);
 void conv2d_forward_pack(ThreadPool& pool, const ConvShape& shape, const float* w, float* packed);
 int64_t conv2d_forward_scratch_floats(const ConvShape& shape, int threads);

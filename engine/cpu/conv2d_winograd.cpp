@@ -225,14 +225,14 @@ void winograd_pack_turned(ThreadPool& pool, int64_t c, int64_t k, const float* w
 }
 
 int64_t winograd_scratch_floats(const ConvShape& s, int threads) {
-  const int m = winograd_outputs(s);
+  const int m = winograd_side(s);
   const Groups groups(s, Squares(s, m).total, m, threads);
   return (groups.alone ? 1 : threads) * of_group(s, groups, m);
 }
 
 void winograd(ThreadPool& pool, const ConvShape& s, const float* x, const float* packed, const float* bias, float slope,
               Accumulate mode, float* y, float* scratch) {
-  (winograd_outputs(s) == 4 ? run<4> : run<2>)(pool, s, x, packed, {bias, slope, mode}, y, scratch);
+  (winograd_side(s) == 4 ? run<4> : run<2>)(pool, s, x, packed, {bias, slope, mode}, y, scratch);
 }
 
 }  // namespace gle::cpu::GLE_ISA

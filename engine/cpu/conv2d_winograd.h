@@ -19,7 +19,7 @@ GLE_INLINE bool winograd_suits_weights(const ConvShape& s) {
   return winograd_suits(s) && 5 * s.p * s.q >= 4 * ((s.p + 1) / 2 * 2) * ((s.q + 1) / 2 * 2);
 }
 
-GLE_INLINE int winograd_outputs(const ConvShape& s) { return s.kept ? 4 : 2; }
+GLE_INLINE int winograd_side(const ConvShape& s) { return s.weights == Weights::kept ? 4 : 2; }
 
 int64_t winograd_packed_floats(int m, int64_t c, int64_t k);
 // Of the kernel u[k,r,s,c] that the input is to meet: w[k,r,s,c] as it is,

@@ -174,6 +174,7 @@ void CpuBackend::group_loss_forward(const Tensor& embeddings, const Tensor& give
       workspace().lease(static_cast<size_t>(task.all + 16 + refining + comparing) * sizeof(float), "group_loss");
   Scratch scratch{lease.floats()};
   task.order = sort_samples(task, batch, scratch.take(task.all));
+  // Not one place for both, though they are never used at once: lines would have to change cores between them.
   float* refine_memory = scratch.take(refining);
   float* similarity_memory = scratch.take(comparing);
   runtime_.pool.parallel_for(pieces_of(task.all, kRows), [&](int64_t piece, int) {

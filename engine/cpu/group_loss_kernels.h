@@ -46,7 +46,7 @@ struct SimilarityTask {
 };
 
 int64_t similarity_scratch(const SimilarityTask& task, int threads);
-// Of each row of embeddings, before similarity_forward.
+// Fills a row of means() and factors(): all rows before similarity_forward().
 void find_mean(const SimilarityTask& task, int64_t row);
 void similarity_forward(ThreadPool& pool, const SimilarityTask& task, float* scratch);
 // dgiven, and what the stripes of dembeddings want, which follow in any order with the same scratch. dw[n,n] is used

@@ -131,9 +131,9 @@ GLE_INLINE void add_slices(const SimilarityTask& t, float* squares) {
   for_squares(t.n, [&](int64_t square, int64_t i, int64_t j) {
     float* sum = squares + square * kSquare;
     for (int64_t slice = 1; slice < slices; ++slice) {
-      for (int64_t l = 0; l < kSquare; l += kLanes) {
-        store(sum + l, load(sum + l) + load(sum + slice * floats + l));
-      }
+      for_vectors(kSide * kSide, [&](int64_t l, auto lanes) {
+        lanes.store(sum + l, lanes.load(sum + l) + lanes.load(sum + slice * floats + l));
+      });
     }
     const int64_t rows = at_most(kSide, t.n - i), columns = at_most(kSide, t.n - j);
     for (int64_t k = 0; k < rows; ++k) {

@@ -161,7 +161,7 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
   for (int half = 1; half < 16; half *= 2) {
     const vi odd = lane & half;
     const auto low = (__m512i)(lane + odd / half * (16 - half)),
-                  high = (__m512i)(lane + half + odd / half * (16 - half));
+               high = (__m512i)(lane + half + odd / half * (16 - half));
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       if (i & half) continue;
@@ -205,7 +205,7 @@ GLE_INLINE vf horizontal_sums(vf (&m)[kLanes]) {
 #pragma GCC unroll 4
   for (int half = 8; half > 0; half /= 2) {
     const vi odd = (lane & half) / half * (16 - half);
-    const __m512i low = (__m512i)(lane + odd), high = (__m512i)(lane + half + odd);
+    const auto low = (__m512i)(lane + odd), high = (__m512i)(lane + half + odd);
 #pragma GCC unroll 16
     for (int i = 0; i < half; ++i) {
       m[i] = _mm512_permutex2var_ps(m[i], low, m[i + half]) + _mm512_permutex2var_ps(m[i], high, m[i + half]);

@@ -56,7 +56,7 @@ struct Call {
 std::vector<GroupProblem> problems() {
   std::vector<GroupProblem> all;
   Draw draw(320);
-  for (const Shape& size : {Shape{5, 7, 6}, Shape{20, 70, 33}, Shape{54, 100, 300}, Shape{30, 900, 20}}) {
+  for (const Shape& size : {Shape{5, 7, 6}, Shape{20, 70, 33}, Shape{54, 100, 600}, Shape{30, 900, 20}}) {
     for (const Columns columns : {Columns::all, Columns::of_batch}) {
       for (const int steps : {0, 1, 3}) {
         GroupLossOptions o;

@@ -81,7 +81,7 @@ std::vector<GroupProblem> sizes() {
   for (const int64_t classes : {1, 2, 15, 16, 17, 63, 64, 65, 129}) {
     add(12, classes, 20);
   }
-  for (const int64_t features : {3, 15, 17, 255, 256, 257, 600}) {
+  for (const int64_t features : {3, 15, 17, 63, 64, 65, 511, 512, 513, 600}) {
     add(12, 10, features);
   }
   add(40, 1500, 300);
