@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "engine/error.h"
@@ -48,6 +50,16 @@ Kernels kernels_of(cpu::Isa isa) {
 }
 
 }  // namespace
+
+double peak_mebibytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (double kibibytes = 0; word == "VmHWM:" && status >> kibibytes) {
+      return kibibytes / 1024;
+    }
+  }
+  fail(ErrorCode::io, "/proc/self/status: has no VmHWM");
+}
 
 double seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();

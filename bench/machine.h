@@ -18,6 +18,9 @@ Peak measure_peak(cpu::Isa isa, int threads);
 Backend& backend();
 const Peak& peak();
 
+// The most that this program has had in memory so far. (getrusage() would begin with what its parent had.)
+double peak_mebibytes();
+
 double seconds(const std::function<void()>& work);
 // Seconds of the fastest of `rounds` calls after one to warm up.
 double best_seconds(int rounds, const std::function<void()>& work);

@@ -6,7 +6,6 @@
 //   gle-bench-retrieval search FILE.npy QUERIES K                 the first rows look for their neighbours in the rest
 //   gle-bench-retrieval kmeans FILE.npy CLUSTERS ITERATIONS       seconds of one iteration
 // Prints seconds, the process's largest size, and the figures, one line of words.
-#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdio>
@@ -43,11 +42,7 @@ struct Points {
   }
 };
 
-double gibibytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
-}
+double gibibytes() { return peak_mebibytes() / 1024; }
 
 float noise(uint64_t stream, uint64_t i) {
   const RandomKey key{.seed = 7, .stream = stream};

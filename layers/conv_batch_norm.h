@@ -15,6 +15,13 @@ class ConvBatchNorm {
   Conv2d conv;
   BatchNorm norm;
 
+  // Gives back the memory of the folded weights, until the next inference.
+  void drop_folded() {
+    folded_weight_ = folded_bias_ = Tensor();
+    packed_.clear();
+    folded_version_ = 0;
+  }
+
  private:
   friend Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const ParameterSet& set, Activation f,
                              const Var& out);

@@ -199,7 +199,20 @@ Var Network::embed(Context& ctx, const Var& features, const ForwardOptions& opti
   return options.beta ? normalise_rows(ctx, x, *options.beta) : x;
 }
 
+void Network::drop_kept_weights() {
+  for (Step& step : graph_.steps) {
+    step.unit.drop_folded();
+    step.kept = {};
+  }
+}
+
 Var Network::features(Context& ctx, const Var& images, Activation last) {
+  // After an evaluation the next training step wants their memory, and changes the weights anyway.
+  const bool keeps = !ctx.tape && ctx.mode == Mode::inference;
+  if (keeps_weights_ && !keeps) {
+    drop_kept_weights();
+  }
+  keeps_weights_ = keeps;
   // The list keeps its room from pass to pass, and its values no longer than this one.
   struct Emptied {
     std::vector<Var>& list;

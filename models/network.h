@@ -83,12 +83,14 @@ class Network {
   void build_head(GraphBuilder& builder);
   Var features(Context& ctx, const Var& images, Activation last);
   Var embed(Context& ctx, const Var& features, const ForwardOptions& options, Var* raw);
+  void drop_kept_weights();
   void run(Context& ctx, Step& step, const Var& in, Activation last, const Var& out);
 
   NetworkOptions options_;
   std::unique_ptr<ParameterSet> parameters_;
   size_t backbone_parameters_ = 0;  // the first ones
   Graph graph_;
+  bool keeps_weights_ = false;    // folded and packed ones of inference
   std::vector<size_t> last_use_;  // of each value: the step
   std::vector<Var> values_;       // of the pass under way
   std::string classifier_name_;

@@ -6,7 +6,6 @@
 //   one               seconds; of the first image alone
 //   step              seconds and loss; forward, Group Loss, backward, RAdam
 //   memory            MiB; the most that was resident so far
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <iostream>
@@ -109,9 +108,7 @@ class Peer {
         const auto [time, loss] = step();
         std::printf("%.6f %.7f\n", time, static_cast<double>(loss));
       } else if (what == "memory") {
-        rusage usage{};
-        getrusage(RUSAGE_SELF, &usage);
-        std::printf("%ld\n", usage.ru_maxrss / 1024);
+        std::printf("%.0f\n", peak_mebibytes());
       } else {
         fail(ErrorCode::usage, "gle-peer-network: '", line, "' is not one of embed, one, step, memory");
       }

@@ -87,6 +87,27 @@ TEST(Network, MistakesAreNamed) {
   const Var images(backend.new_tensor("images", {2, 64, 64, 3}));
   EXPECT_TRUE(contains(error_of(ErrorCode::usage, [&] { network.forward(training, images, {.flip = true}); }),
                        "flip is for inference"));
+  Network inception(backend, {.name = "bn_inception"});
+  const Var odd(backend.new_tensor("images", {2, 144, 144, 3}));
+  EXPECT_TRUE(contains(error_of(ErrorCode::usage, [&] { inception.forward(ctx, odd); }),
+                       "bn_inception: does not take images of 144x144"));
+}
+
+TEST(Network, TrainingTakesBackTheMemoryOfInferencesWeights) {
+  const auto backend = make_cpu_backend({.threads = 1});
+  for (const char* name : {"bn_inception", "densenet121"}) {
+    Network network(*backend, {.name = name});
+    network.initialise(*backend, 1);
+    const Var images(test::formula_images(*backend, "images", 1, 64, 64));
+    const auto run = [&](Mode mode) {
+      Context ctx{.backend = *backend, .mode = mode};
+      static_cast<void>(network.forward(ctx, images));
+      return backend->allocator().statistics().live;
+    };
+    const size_t before = run(Mode::training);
+    EXPECT_GT(run(Mode::inference), before + before / 4) << name;
+    EXPECT_EQ(run(Mode::training), before) << name;
+  }
 }
 
 TEST(Network, InitialisationFollowsSeedAndNameAlone) {
