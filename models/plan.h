@@ -12,8 +12,8 @@ struct MemoryPlan {
 };
 
 // The memory of one pass over images of this shape, found by a dry run: forward alone in inference, forward and
-// backward in training. The kernels' scratch and an optimiser's moments come on top, in inference also folded and packed
-// weights.
+// backward in training. The kernels' scratch and an optimiser's moments come on top, in inference also folded and
+// packed weights.
 MemoryPlan plan_memory(const NetworkOptions& options, const Shape& images, Mode mode,
                        const ForwardOptions& forward = {});
 
