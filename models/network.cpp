@@ -207,12 +207,10 @@ void Network::drop_kept_weights() {
 }
 
 Var Network::features(Context& ctx, const Var& images, Activation last) {
-  // After an evaluation the next training step wants their memory, and changes the weights anyway.
-  const bool keeps = !ctx.tape && ctx.mode == Mode::inference;
-  if (keeps_weights_ && !keeps) {
+  if (ctx.tape || ctx.mode == Mode::training) {
+    // An evaluation may have left them; a step wants their memory, and changes the weights anyway.
     drop_kept_weights();
   }
-  keeps_weights_ = keeps;
   // The list keeps its room from pass to pass, and its values no longer than this one.
   struct Emptied {
     std::vector<Var>& list;

@@ -90,7 +90,6 @@ class Network {
   std::unique_ptr<ParameterSet> parameters_;
   size_t backbone_parameters_ = 0;  // the first ones
   Graph graph_;
-  bool keeps_weights_ = false;    // folded and packed ones of inference
   std::vector<size_t> last_use_;  // of each value: the step
   std::vector<Var> values_;       // of the pass under way
   std::string classifier_name_;

@@ -3,8 +3,8 @@
     compare.py --build DIR --folder DIR [--cub DIR] [--rounds N] [--results FILE] [--docs FILE] [part ...]
 
 Prints a table of ratios, above 1 meaning that ours is better, writes it to FILE as JSON and into the page between its
-marks. Exit code 1 if a ratio is below what was promised. Parts that do not run keep the rows that FILE has of them from the same
-machine."""
+marks. Exit code 1 if a ratio is below what was promised. Parts that do not run keep the rows that FILE has of them from
+the same machine."""
 import argparse
 import json
 import os
