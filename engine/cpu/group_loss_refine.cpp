@@ -24,6 +24,7 @@ namespace {
 
 constexpr float kNoSupport = 1e-20F;
 constexpr float kNoMass = 1e-30F;
+constexpr int64_t kPanel = ChannelBlocks::kWide * kLanes;
 
 // Work of some microseconds.
 GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
@@ -48,24 +49,37 @@ GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_
   l.scaled = scratch.take(t.n * l.ld);
   l.partial_sums = scratch.take(l.pieces * t.n);
   l.partial_dw = scratch.take(l.pieces * t.n * t.all);
-  // Four tiles, their packed form, the transposed tile, and the row sums before their lanes are added.
-  l.of_thread = t.n * kTile * 5 + kTile * (t.n + 4 * kLanes) + t.n * kLanes;
+  // A panel, two tiles, the transposed tile, and the row sums before their lanes are added.
+  l.of_thread = t.n * (kPanel + 2 * kTile) + kTile * (t.n + 4 * kLanes) + t.n * kLanes;
   l.threads = scratch.take(threads * l.of_thread);
   *used = scratch.used;
   return l;
 }
 
-// A tile as the product wants it: in panels, one after the other. A single panel of full width is the tile itself.
-GLE_INLINE const float* pack_tile(const float* tile, int64_t n, const ChannelBlocks& blocks, float* panels) {
-  const int64_t ld = blocks.channels;
-  if (blocks.count == 1 && blocks.padded() == ld) {
-    return tile;
+// body(column, panel) for a tile[n, columns] in panels as use_products() wants them. One that is a panel is not copied.
+template <class Body>
+GLE_INLINE void for_panels(const float* tile, int64_t n, int64_t columns, float* memory, const Body& body) {
+  for (int64_t c = 0; c < columns; c += kPanel) {
+    const float* panel = tile;
+    if (columns != kPanel) {
+      pack_rows(tile + c, columns, n, at_most(kPanel, columns - c), kPanel, memory);
+      panel = memory;
+    }
+    body(c, panel);
   }
-  for (int64_t b = 0; b < blocks.count; ++b) {
-    pack_rows(tile + blocks.first(b), ld, n, blocks.channels_in(b), blocks.vectors_in(b) * kLanes,
-              panels + blocks.first(b) * n);
+}
+
+// body(vector, its column, lanes) for the vectors of a panel at column c of a tile that has so many.
+template <class Body>
+GLE_INLINE void for_vectors_of_panel(int64_t c, int64_t columns, const Body& body) {
+#pragma GCC unroll 4
+  for (int v = 0; v < ChannelBlocks::kWide; ++v, c += kLanes) {
+    if (c + kLanes <= columns) {
+      body(v, c, FullLanes{});
+    } else if (c < columns) {
+      body(v, c, PartialLanes{columns - c});
+    }
   }
-  return panels;
 }
 
 // body(first column, columns) for the tiles of a piece.
@@ -88,6 +102,22 @@ GLE_INLINE void for_anchors(const RefineTask& t, int64_t first, int64_t columns,
   }
 }
 
+// What the anchors add to the support in these columns, [n, kPanel], or null where there are none.
+GLE_INLINE const float* support_of_anchors(const RefineTask& t, const Layout& l, int64_t first, int64_t columns,
+                                           float* support) {
+  const float* result = nullptr;
+  for_anchors(t, first, columns, [&](int64_t anchor, int64_t column) {
+    if (!result) {
+      std::memset(support, 0, static_cast<size_t>(t.n * kPanel) * sizeof(float));
+      result = support;
+    }
+    for (int64_t i = 0; i < t.n; ++i) {
+      support[i * kPanel + column] += l.w[i * l.ld + anchor];
+    }
+  });
+  return result;
+}
+
 GLE_INLINE void add_lanes(const float* sums, int64_t n, float* out) {
   for (int64_t i = 0; i < n; ++i) {
     out[i] = horizontal_sum(load(sums + i * kLanes));
@@ -106,33 +136,28 @@ GLE_INLINE float add_pieces(const Layout& l, int64_t n, int64_t row) {
 void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const float* y, const float* scales,
                   float* next) {
   float* panels = l.threads + thread * l.of_thread;
-  float* support = panels + t.n * kTile;
-  float* sums = support + t.n * kTile;
+  float* support = panels + t.n * kPanel;
+  float* sums = support + t.n * kPanel;
   std::memset(sums, 0, static_cast<size_t>(t.n * kLanes) * sizeof(float));
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
-    const ChannelBlocks blocks{columns};
     const float* from = y + first * t.n;
     float* to = next + first * t.n;
-    multiply(l.scaled, l.ld, t.n, t.n, pack_tile(from, t.n, blocks, panels), blocks, support, columns, false);
-    for_anchors(t, first, columns, [&](int64_t anchor, int64_t column) {
-      for (int64_t i = 0; i < t.n; ++i) {
-        support[i * columns + column] += l.w[i * l.ld + anchor];
-      }
-    });
-    for (int64_t i = 0; i < t.n; ++i, from += columns, to += columns) {
-      const float* g = support + i * columns;
-      const vf scale = set1(scales[i]);
-      const vi target = set1i(static_cast<int32_t>(t.target(i) - first));
-      vf sum = load(sums + i * kLanes);
-      for_vectors(columns, [&](int64_t c, auto lanes) {
-        const vf weight = lanes.load(g + c);
-        vf s = select(lt(weight, set1(kNoSupport)), zero(), weight) * (lanes.load(from + c) * scale);
-        s = select(lt(s, set1(kNoMass)), zero(), s);
-        lanes.store(to + c, s);
-        sum += select(eqi(lane_numbers() + static_cast<int32_t>(c), target), zero(), lanes.keep(s, zero()));
+    for_panels(from, t.n, columns, panels, [&](int64_t c, const float* panel) {
+      const float* start = support_of_anchors(t, l, first + c, at_most(kPanel, columns - c), support);
+      use_products(l.scaled, l.ld, t.n, t.n, panel, start, [&](int64_t i, const vf(&weights)[ChannelBlocks::kWide]) {
+        const vf scale = set1(scales[i]);
+        const vi target = set1i(static_cast<int32_t>(t.target(i) - first));
+        vf sum = load(sums + i * kLanes);
+        for_vectors_of_panel(c, columns, [&](int v, int64_t at, auto lanes) {
+          const vf weight = weights[v];
+          vf s = select(lt(weight, set1(kNoSupport)), zero(), weight) * (lanes.load(from + i * columns + at) * scale);
+          s = select(lt(s, set1(kNoMass)), zero(), s);
+          lanes.store(to + i * columns + at, s);
+          sum += select(eqi(lane_numbers() + static_cast<int32_t>(at), target), zero(), lanes.keep(s, zero()));
+        });
+        store(sums + i * kLanes, sum);
       });
-      store(sums + i * kLanes, sum);
-    }
+    });
   });
   add_lanes(sums, t.n, l.partial_sums + piece * t.n);
 }
@@ -199,10 +224,9 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
   const int64_t n = t.n;
   float* dw = l.partial_dw + piece * n * t.all;
   float* panels = l.threads + thread * l.of_thread;
-  float* x = panels + n * kTile;
+  float* x = panels + n * kPanel;
   float* v = x + n * kTile;
-  float* product = v + n * kTile;
-  float* transposed = product + n * kTile;
+  float* transposed = v + n * kTile;
   float* sums = transposed + kTile * (n + 4 * kLanes);
   const ChannelBlocks samples{n};
   std::memset(sums, 0, static_cast<size_t>(n * kLanes) * sizeof(float));
@@ -213,21 +237,22 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
     }
   }
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
-    const ChannelBlocks blocks{columns};
     for (int64_t i = 0; i < n; ++i) {
       one_row_back(t, s, i, first, columns, x + i * columns, v + i * columns);
     }
-    multiply(l.w, l.ld, n, n, pack_tile(v, n, blocks, panels), blocks, product, columns, false);
-    for (int64_t i = 0; i < n; ++i) {
-      float* a = s.a + first * n + i * columns;
-      vf sum = load(sums + i * kLanes);
-      for_vectors(columns, [&](int64_t c, auto lanes) {
-        const vf da = fma(lanes.load(x + i * columns + c), lanes.load(product + i * columns + c), lanes.load(a + c));
-        lanes.store(a + c, da);
-        sum += lanes.keep(da, zero());
+    float* a = s.a + first * n;
+    for_panels(v, n, columns, panels, [&](int64_t c, const float* panel) {
+      use_products(l.w, l.ld, n, n, panel, nullptr, [&](int64_t i, const vf(&products)[ChannelBlocks::kWide]) {
+        vf sum = load(sums + i * kLanes);
+        for_vectors_of_panel(c, columns, [&](int k, int64_t at, auto lanes) {
+          const int64_t place = i * columns + at;
+          const vf da = fma(lanes.load(x + place), products[k], lanes.load(a + place));
+          lanes.store(a + place, da);
+          sum += lanes.keep(da, zero());
+        });
+        store(sums + i * kLanes, sum);
       });
-      store(sums + i * kLanes, sum);
-    }
+    });
     for (int64_t b = 0; b < samples.count; ++b) {
       pack_columns(x + samples.first(b) * columns, columns, columns, samples.channels_in(b),
                    samples.vectors_in(b) * kLanes, transposed + samples.first(b) * columns);

@@ -3,20 +3,6 @@
 namespace gle::cpu::GLE_ISA {
 namespace {
 
-// One step of the reduction: a vector of weights per column, one number of x per row.
-template <int Pixels, int Vectors>
-GLE_INLINE void step(const float* const (&x)[Pixels], int64_t j, const float* w, vf (&acc)[Pixels][Vectors]) {
-  vf b[Vectors];
-#pragma GCC unroll 4
-  for (int v = 0; v < Vectors; ++v) b[v] = load(w + v * kLanes);
-#pragma GCC unroll 16
-  for (int i = 0; i < Pixels; ++i) {
-    const vf a = set1(x[i][j]);
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(a, b[v], acc[i][v]);
-  }
-}
-
 template <int Pixels, int Vectors>
 void tile_kernel(const Tile& t) {
   constexpr int kWidth = Vectors * kLanes;
@@ -54,13 +40,13 @@ void tile_kernel(const Tile& t) {
       }
       const int64_t stop = j + 16 <= end ? j + 16 : end;
       for (; j + 4 <= stop; j += 4, w += 4 * kWidth) {
-        step<Pixels, Vectors>(x, j, w, acc);
-        step<Pixels, Vectors>(x, j + 1, w + kWidth, acc);
-        step<Pixels, Vectors>(x, j + 2, w + 2 * kWidth, acc);
-        step<Pixels, Vectors>(x, j + 3, w + 3 * kWidth, acc);
+        multiply_add<Pixels, Vectors>(x, j, w, acc);
+        multiply_add<Pixels, Vectors>(x, j + 1, w + kWidth, acc);
+        multiply_add<Pixels, Vectors>(x, j + 2, w + 2 * kWidth, acc);
+        multiply_add<Pixels, Vectors>(x, j + 3, w + 3 * kWidth, acc);
       }
     }
-    for (; j < end; ++j, w += kWidth) step<Pixels, Vectors>(x, j, w, acc);
+    for (; j < end; ++j, w += kWidth) multiply_add<Pixels, Vectors>(x, j, w, acc);
   }
 
   const vf slope = set1(t.slope);

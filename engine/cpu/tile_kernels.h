@@ -98,4 +98,43 @@ GLE_INLINE void multiply(const float* a, int64_t lda, int64_t rows, int64_t run,
   }
 }
 
+// One step of a reduction: a vector of weights per column, one number of x per row.
+template <int Pixels, int Vectors>
+GLE_INLINE void multiply_add(const float* const (&x)[Pixels], int64_t j, const float* w, vf (&acc)[Pixels][Vectors]) {
+  vf b[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) b[v] = load(w + v * kLanes);
+#pragma GCC unroll 16
+  for (int i = 0; i < Pixels; ++i) {
+    const vf a = set1(x[i][j]);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(a, b[v], acc[i][v]);
+  }
+}
+
+// As multiply() with one panel of kWide vectors, but what comes of it is not stored: use(row, sums) has it. The sums
+// begin with start[rows][width of the panel] unless that is null.
+template <int Rows = max_pixels(ChannelBlocks::kWide), class Use>
+GLE_INLINE void use_products(const float* a, int64_t lda, int64_t rows, int64_t run, const float* panel,
+                             const float* start, const Use& use, int64_t first = 0) {
+  constexpr int kVectors = ChannelBlocks::kWide, kWidth = kVectors * kLanes;
+  for (; first + Rows <= rows; first += Rows) {
+    const float* x[Rows];
+    vf acc[Rows][kVectors];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      x[i] = a + (first + i) * lda;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) acc[i][v] = start ? load(start + (first + i) * kWidth + v * kLanes) : zero();
+    }
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < run; ++j) multiply_add<Rows, kVectors>(x, j, panel + j * kWidth, acc);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) use(first + i, acc[i]);
+  }
+  if constexpr (Rows > 1) {
+    use_products<Rows - 1>(a, lda, rows, run, panel, start, use, first);
+  }
+}
+
 }  // namespace gle::cpu::GLE_ISA
