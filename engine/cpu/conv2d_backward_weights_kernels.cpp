@@ -63,7 +63,7 @@ GLE_INLINE Plan make_plan(const ConvShape& s, int threads) {
          .dense_floats = 0,
          .dy_floats = 0};
   p.groups = smaller(p.chunks.count(), larger(1, smaller(kMostGroups, s.n * s.p * s.q / kGroupPixels)));
-  const int64_t parts = divide_up(4 * threads, larger(p.groups, 1));
+  const int64_t parts = divide_up(2 * threads, larger(p.groups, 1));
   if (p.groups < 2 * threads) {
     if (p.run * p.taps >= s.k) {  // cutting the runs copies dy once for each part, cutting k copies x
       p.run_parts = smaller(p.run_blocks, parts);
@@ -83,17 +83,26 @@ GLE_INLINE Plan make_plan(const ConvShape& s, int threads) {
   return p;
 }
 
+// dst[pixel][rows] of pixels `step` apart.
+template <int Rows = kMostRows>
+GLE_INLINE void copy_pixels(const float* from, int64_t step, int64_t pixels, int64_t rows, float* dst) {
+  if (rows == Rows) {
+    for (int64_t i = 0; i < pixels; ++i, from += step, dst += Rows) {
+      __builtin_prefetch(from + 8 * step);
+      std::memcpy(dst, from, Rows * sizeof(float));
+    }
+  } else if constexpr (Rows > 1) {
+    copy_pixels<Rows - 1>(from, step, pixels, rows, dst);
+  }
+}
+
 // All of the chunk's pixels, but of k only the blocks [first, last): dst[block][pixel][k of the block].
 GLE_INLINE void pack_dy(const Plan& plan, const ConvShape& s, const float* dy, int64_t pixels, int64_t first,
                         int64_t last, float* dst) {
   for (int64_t block = first; block < last; ++block) {
     const int64_t k = plan.first_k(s, block), rows = plan.first_k(s, block + 1) - k;
-    const float* from = dy + k;
-    // Each store writes a whole vector; what it writes beyond its pixel is overwritten by the next one.
-    for (int64_t i = 0; i < pixels; ++i, from += s.y_pitch, dst += rows) {
-      __builtin_prefetch(from + 8 * s.y_pitch);
-      store(dst, load_partial(from, rows));
-    }
+    copy_pixels(dy + k, s.y_pitch, pixels, rows, dst);
+    dst += pixels * rows;
   }
 }
 

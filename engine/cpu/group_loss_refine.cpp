@@ -135,14 +135,14 @@ GLE_INLINE float add_pieces(const Layout& l, int64_t n, int64_t row) {
 // One step's columns: y and scales to `next`, and for each row the sum of `next` without the target.
 void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const float* y, const float* scales,
                   float* next) {
-  float* panels = l.threads + thread * l.of_thread;
-  float* support = panels + t.n * kPanel;
+  float* memory = l.threads + thread * l.of_thread;
+  float* support = memory + t.n * kPanel;
   float* sums = support + t.n * kPanel;
   std::memset(sums, 0, static_cast<size_t>(t.n * kLanes) * sizeof(float));
   for_tiles(t, piece, [&](int64_t first, int64_t columns) {
     const float* from = y + first * t.n;
     float* to = next + first * t.n;
-    for_panels(from, t.n, columns, panels, [&](int64_t c, const float* panel) {
+    for_panels(from, t.n, columns, memory, [&](int64_t c, const float* panel) {
       const float* start = support_of_anchors(t, l, first + c, at_most(kPanel, columns - c), support);
       use_products(l.scaled, l.ld, t.n, t.n, panel, start, [&](int64_t i, const vf(&weights)[ChannelBlocks::kWide]) {
         const vf scale = set1(scales[i]);
@@ -223,8 +223,8 @@ GLE_INLINE void one_row_back(const RefineTask& t, const BackwardStep& s, int64_t
 void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thread, const BackwardStep& s) {
   const int64_t n = t.n;
   float* dw = l.partial_dw + piece * n * t.all;
-  float* panels = l.threads + thread * l.of_thread;
-  float* x = panels + n * kPanel;
+  float* memory = l.threads + thread * l.of_thread;
+  float* x = memory + n * kPanel;
   float* v = x + n * kTile;
   float* transposed = v + n * kTile;
   float* sums = transposed + kTile * (n + 4 * kLanes);
@@ -241,7 +241,7 @@ void backward_piece(const RefineTask& t, const Layout& l, int64_t piece, int thr
       one_row_back(t, s, i, first, columns, x + i * columns, v + i * columns);
     }
     float* a = s.a + first * n;
-    for_panels(v, n, columns, panels, [&](int64_t c, const float* panel) {
+    for_panels(v, n, columns, memory, [&](int64_t c, const float* panel) {
       use_products(l.w, l.ld, n, n, panel, nullptr, [&](int64_t i, const vf(&products)[ChannelBlocks::kWide]) {
         vf sum = load(sums + i * kLanes);
         for_vectors_of_panel(c, columns, [&](int k, int64_t at, auto lanes) {

@@ -128,7 +128,10 @@ void pack_rows(const float* src, int64_t stride, int64_t rows, int64_t channels,
   }
   for (int64_t j = 0; j < rows; ++j, src += stride, dst += width) {
     int64_t i = 0;
-    for (; i + kLanes <= channels; i += kLanes) store(dst + i, load(src + i));
+    for (; i + kLanes <= channels; i += kLanes) {
+      __builtin_prefetch(src + 8 * stride + i);
+      store(dst + i, load(src + i));
+    }
     if (i < channels) store(dst + i, load_partial(src + i, channels - i)), i += kLanes;
     for (; i < width; i += kLanes) store(dst + i, zero());
   }

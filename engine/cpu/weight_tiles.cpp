@@ -54,7 +54,7 @@ using Kernel = void (*)(const WeightTile&);
 
 template <int Rows, int Vectors>
 constexpr Kernel kernel() {
-  if constexpr (Rows <= (kLanes == 16 && Vectors < 4 ? 8 : max_pixels(Vectors))) {
+  if constexpr (Rows <= (kLanes == 16 && Vectors < 4 ? kMostRows : max_pixels(Vectors))) {
     return weight_tile_kernel<Rows, Vectors>;
   } else {
     return nullptr;
@@ -66,7 +66,7 @@ constexpr Kernel kernel() {
     kernel<1, v>(), kernel<2, v>(), kernel<3, v>(), kernel<4, v>(), kernel<5, v>(), kernel<6, v>(), kernel<7, v>(), \
         kernel<8, v>()                                                                                              \
   }
-constexpr Kernel kKernels[kMaxVectors][8] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3), GLE_ROW(4)};
+constexpr Kernel kKernels[kMaxVectors][kMostRows] = {GLE_ROW(1), GLE_ROW(2), GLE_ROW(3), GLE_ROW(4)};
 
 }  // namespace
 

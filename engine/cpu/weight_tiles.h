@@ -26,6 +26,7 @@ struct WeightTile {
 struct TileSize {
   int vectors, rows;
 };
+inline constexpr int kMostRows = 8;
 GLE_INLINE TileSize tile_size(int64_t vectors) {
   if (kLanes < 16) return {2, max_pixels(2)};
   return vectors % 3 == 0 && vectors % 4 != 0 ? TileSize{3, max_pixels(3)} : TileSize{4, max_pixels(4)};
