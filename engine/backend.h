@@ -143,8 +143,8 @@ class Backend {
   // running = (1 - momentum) * running + momentum * (mean, unbiased variance).
   virtual void batch_norm_statistics(const Tensor& x, float eps, float momentum, const Tensor& running_mean,
                                      const Tensor& running_var, const Tensor& mean, const Tensor& inv_std) = 0;
-  // The same of a batch in parts of `rows` rows: moments[parts,2,C] (dense) are the mean and the unbiased variance of
-  // each.
+  // The same of a batch in parts of `rows` rows: moments[2 parts,C], which may have a pitch, are the mean and the
+  // unbiased variance of each.
   virtual void batch_norm_join_statistics(const Tensor& moments, int64_t rows, float eps, float momentum,
                                           const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
                                           const Tensor& inv_std) = 0;
@@ -167,6 +167,13 @@ class Backend {
   virtual void batch_norm_backward_data(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma,
                                         const Tensor& beta, Activation f, const Tensor& dy, const Tensor& sums,
                                         int64_t rows, const GradTarget& dx) = 0;
+  // What flows into the moments[2,C] of `rows` rows, mean and unbiased variance, that mean and inv_std were made of:
+  // dmoments (=), from a backward of frozen statistics that gave dgamma and dbeta, which are dense.
+  virtual void batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
+                                           const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) = 0;
+  // And from the moments[2,C] of x into it: dx (=). moments and dmoments may have a pitch.
+  virtual void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+                                const GradTarget& dx) = 0;
   // folded_w[k,...] = w[k,...] * gamma[k] * inv_std[k]; folded_bias = (bias - mean) * gamma * inv_std + beta; bias may
   // be empty.
   virtual void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,

@@ -37,6 +37,16 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   return result;
 }
 
+Tensor Tensor::row(int64_t row) const {
+  require(0 <= row && row < rows_, "row", row, " is not within the ", rows_, " of ", shape_);
+  Tensor result = *this;
+  result.shape_ = Shape{channels_};
+  result.rows_ = 1;
+  result.pitch_ = channels_;
+  result.data_ = static_cast<std::byte*>(data_) + row * pitch_ * static_cast<int64_t>(bytes_of(type_));
+  return result;
+}
+
 Tensor Tensor::reshaped(const Shape& shape) const {
   require(dense() || rows_ == 1, "reshape", "a slice of channels cannot be reshaped: ", shape_, " with pitch ", pitch_);
   require(shape.elements() == elements(), "reshape", shape_, " and ", shape, " differ in size");

@@ -34,6 +34,8 @@ class Tensor {
 
   // Channels [begin, end) of every pixel, sharing memory.
   Tensor slice(int64_t begin, int64_t end) const;
+  // The channels of one row, as a vector, sharing memory.
+  Tensor row(int64_t row) const;
   // The same elements under another shape; dense tensors only, and tensors of a single row.
   Tensor reshaped(const Shape& shape) const;
 

@@ -15,9 +15,10 @@ Var batch_norm(Context& ctx, const Var& x, const BatchNorm& layer, Activation f,
   return batch_norm(ctx, x, ctx.parameter(*layer.gamma), ctx.parameter(*layer.beta), layer, f, out);
 }
 
-Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
-               const Var& out) {
-  const char* op = "batch_norm";
+namespace {
+
+void require_sound(Context& ctx, const char* op, const Var& x, const Var& gamma, const Var& beta,
+                   const BatchNorm& layer, Activation f) {
   const Shape channels{x.shape().channels()};
   for (const Shape& shape : {gamma.shape(), beta.shape(), layer.running_mean->shape, layer.running_var->shape}) {
     require(shape == channels, op, "the input ", x.shape(), " needs parameters ", channels, ", got ", shape);
@@ -26,6 +27,14 @@ Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, co
           "eps must be positive and momentum from 0 to 1, got ", layer.eps, " and ", layer.momentum);
   require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
   ctx.require_device(op, {x.value(), gamma.value(), beta.value(), layer.running_mean->value});
+}
+
+}  // namespace
+
+Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
+               const Var& out) {
+  const char* op = "batch_norm";
+  require_sound(ctx, op, x, gamma, beta, layer, f);
   const NormStatistics statistics(ctx, op, x.value(), layer);
   Var y = ctx.output(op, x.shape(), out);
   ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
@@ -34,6 +43,64 @@ Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, co
              [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, statistics](Backend& b, const Tensor& dy,
                                                                                         GradTargets to) {
                statistics.backward(b, x, gamma, beta, f, dy, to[0], to[1], to[2]);
+             });
+  return y;
+}
+
+Var channel_moments(Context& ctx, const Var& x, const Var& out) {
+  const char* op = "channel_moments";
+  const Shape channels{x.shape().channels()};
+  require(x.value().rows() > 1, op, "training needs more than one value per channel, got ", x.shape());
+  ctx.require_device(op, {x.value()});
+  Var y = ctx.output(op, {2, x.shape().channels()}, out);
+  Backend& b = ctx.backend;
+  // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
+  b.fill(0.0F, y.value());
+  b.batch_norm_statistics(x.value(), 1.0F, 1.0F, y.value().row(0), y.value().row(1), b.new_tensor(op, channels),
+                          b.new_tensor(op, channels));
+  ctx.record(op, {x}, y, [x = x.value(), moments = y.value()](Backend& b, const Tensor& dy, GradTargets to) {
+    b.moments_backward(x, moments, dy, to[0]);
+  });
+  return y;
+}
+
+Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const BatchNorm& layer, Activation f,
+                     const Var& out) {
+  return batch_norm_given(ctx, x, moments, ctx.parameter(*layer.gamma), ctx.parameter(*layer.beta), layer, f, out);
+}
+
+Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Var& gamma, const Var& beta,
+                     const BatchNorm& layer, Activation f, const Var& out) {
+  const char* op = "batch_norm_given";
+  require_sound(ctx, op, x, gamma, beta, layer, f);
+  const Shape channels{x.shape().channels()};
+  require(moments.shape() == Shape({2, x.shape().channels()}), op, "the input ", x.shape(), " needs moments [2,",
+          x.shape().channels(), "], got ", moments.shape());
+  require(ctx.mode == Mode::training && !layer.frozen, op, "is for training with the statistics of the batch");
+  ctx.require_device(op, {moments.value()});
+  Backend& b = ctx.backend;
+  const Tensor mean = b.new_tensor(op, channels), inv_std = b.new_tensor(op, channels);
+  ++layer.running_mean->moves;
+  b.batch_norm_join_statistics(moments.value(), x.value().rows(), layer.eps, layer.momentum, layer.running_mean->value,
+                               layer.running_var->value, mean, inv_std);
+  Var y = ctx.output(op, x.shape(), out);
+  b.batch_norm_forward(x.value(), mean, inv_std, gamma.value(), beta.value(), f, y.value());
+  ctx.record(op, {x, moments, gamma, beta}, y,
+             [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, mean, inv_std](Backend& b, const Tensor& dy,
+                                                                                           GradTargets to) {
+               const Tensor dgamma = b.new_tensor("batch_norm_given", gamma.shape());
+               const Tensor dbeta = b.new_tensor("batch_norm_given", beta.shape());
+               b.batch_norm_backward(x, mean, inv_std, gamma, beta, f, Statistics::frozen, dy, to[0],
+                                     {dgamma, Accumulate::overwrite}, {dbeta, Accumulate::overwrite});
+               if (to[1]) {
+                 b.batch_norm_backward_moments(inv_std, gamma, dgamma, dbeta, x.rows(), to[1]);
+               }
+               if (to[2]) {
+                 b.scale(1.0F, dgamma, to[2]);
+               }
+               if (to[3]) {
+                 b.scale(1.0F, dbeta, to[3]);
+               }
              });
   return y;
 }

@@ -26,4 +26,13 @@ Var batch_norm(Context& ctx, const Var& x, const BatchNorm& layer, Activation f 
 Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
                const Var& out = {});
 
+// Mean and unbiased variance of each channel of x over its rows, [2,C].
+Var channel_moments(Context& ctx, const Var& x, const Var& out = {});
+// The batch-norm of training over channel_moments(x), for an x that several layers normalise: its statistics are found
+// once, and what flows back through them goes into x once.
+Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const BatchNorm& layer, Activation f,
+                     const Var& out = {});
+Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Var& gamma, const Var& beta,
+                     const BatchNorm& layer, Activation f, const Var& out = {});
+
 }  // namespace gle

@@ -31,7 +31,8 @@ NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, co
   b.batch_norm_statistics(x, layer.eps, 1.0F, own.slice(0, channels).reshaped({channels}),
                           own.slice(channels, 2 * channels).reshaped({channels}), mean, inv_std);
   comm->all_gather(own, all);
-  b.batch_norm_join_statistics(all, x.rows(), layer.eps, layer.momentum, running_mean, running_var, mean, inv_std);
+  b.batch_norm_join_statistics(all.reshaped({2 * comm->size(), channels}), x.rows(), layer.eps, layer.momentum,
+                               running_mean, running_var, mean, inv_std);
 }
 
 void NormStatistics::backward(Backend& b, const Tensor& x, const Tensor& gamma, const Tensor& beta, Activation f,

@@ -91,8 +91,11 @@ Network::Network(Backend& backend, const NetworkOptions& options)
   build_head(builder);
   initials_ = builder.take_initials();
   last_use_.resize(graph_.channels.size());
+  moments_.resize(graph_.channels.size());
   for (size_t i = 0; i < graph_.steps.size(); ++i) {
-    last_use_[static_cast<size_t>(graph_.steps[i].in.value)] = i;
+    const auto from = static_cast<size_t>(graph_.steps[i].in.value);
+    last_use_[from] = i;
+    moments_[from].norms += graph_.steps[i].pre.gamma ? 1 : 0;
   }
   parameters_->allocate(backend);
 }
@@ -211,11 +214,17 @@ Var Network::features(Context& ctx, const Var& images, Activation last) {
     // An evaluation may have left them; a step wants their memory, and changes the weights anyway.
     drop_kept_weights();
   }
-  // The list keeps its room from pass to pass, and its values no longer than this one.
+  // The lists keep their room from pass to pass, and their values no longer than this one.
   struct Emptied {
-    std::vector<Var>& list;
-    ~Emptied() { list.clear(); }
-  } const emptied{values_};
+    Network& network;
+    ~Emptied() {
+      network.values_.clear();
+      for (Moments& moments : network.moments_) {
+        moments.value = Var();
+        moments.channels = 0;
+      }
+    }
+  } const emptied{*this};
   std::vector<Var>& values = values_;
   values.resize(graph_.channels.size());
   values[0] = images;
@@ -239,6 +248,27 @@ Var Network::features(Context& ctx, const Var& images, Activation last) {
   return values[static_cast<size_t>(graph_.features.value)];
 }
 
+// The layers of a dense block all normalise the same channels, each with its own scale and shift: what one needs of the
+// batch's statistics the ones before it have found.
+Var Network::norm_in_front(Context& ctx, const Step& step, const Var& in, Activation f, const Var& out) {
+  const auto from = static_cast<size_t>(step.in.value);
+  Moments& moments = moments_[from];
+  const bool of_batch = ctx.mode == Mode::training && !step.pre.frozen;
+  const bool over_ranks = ctx.comm && ctx.sync_batch_norm;
+  if (moments.norms < 2 || !of_batch || over_ranks) {
+    return batch_norm(ctx, in, step.pre, f, out);
+  }
+  if (!moments.value) {
+    moments.value = ctx.new_var(step.name.c_str(), {2, graph_.channels[from]});
+  }
+  if (moments.channels < step.in.end) {
+    channel_moments(ctx, values_[from].slice(moments.channels, step.in.end),
+                    moments.value.slice(moments.channels, step.in.end));
+    moments.channels = step.in.end;
+  }
+  return batch_norm_given(ctx, in, moments.value.slice(step.in.begin, step.in.end), step.pre, f, out);
+}
+
 void Network::run(Context& ctx, Step& step, const Var& in, Activation last, const Var& out) {
   const Activation f = step.last ? last : kRelu;
   const bool recompute = options_.recompute && ctx.tape;
@@ -247,13 +277,13 @@ void Network::run(Context& ctx, Step& step, const Var& in, Activation last, cons
       conv_batch_norm(ctx, in, step.unit, *parameters_, f, out);
       return;
     case StepKind::norm:
-      batch_norm(ctx, in, step.pre, f, out);
+      norm_in_front(ctx, step, in, f, out);
       return;
     case StepKind::norm_conv:
       if (recompute) {
         batch_norm_conv(ctx, in, step.pre, kRelu, step.unit.conv, out);
       } else {
-        conv2d(ctx, batch_norm(ctx, in, step.pre, kRelu), step.unit.conv, step.kept, *parameters_, out);
+        conv2d(ctx, norm_in_front(ctx, step, in, kRelu), step.unit.conv, step.kept, *parameters_, out);
       }
       return;
     case StepKind::dense_layer:
@@ -261,7 +291,7 @@ void Network::run(Context& ctx, Step& step, const Var& in, Activation last, cons
         const Var middle = batch_norm_conv(ctx, in, step.pre, kRelu, step.unit.conv);
         batch_norm_conv(ctx, middle, step.unit.norm, kRelu, step.post, out);
       } else {
-        const Var normed = batch_norm(ctx, in, step.pre, kRelu);
+        const Var normed = norm_in_front(ctx, step, in, kRelu);
         const Var middle = conv_batch_norm(ctx, normed, step.unit, *parameters_, kRelu);
         conv2d(ctx, middle, step.post, step.kept, *parameters_, out);
       }

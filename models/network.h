@@ -85,12 +85,19 @@ class Network {
   Var embed(Context& ctx, const Var& features, const ForwardOptions& options, Var* raw);
   void drop_kept_weights();
   void run(Context& ctx, Step& step, const Var& in, Activation last, const Var& out);
+  Var norm_in_front(Context& ctx, const Step& step, const Var& in, Activation f, const Var& out = {});
 
   NetworkOptions options_;
   std::unique_ptr<ParameterSet> parameters_;
   size_t backbone_parameters_ = 0;  // the first ones
   Graph graph_;
+  struct Moments {
+    Var value;             // [2,C], of the pass under way
+    int64_t channels = 0;  // of which it has the first
+    int norms = 0;         // that normalise the value
+  };
   std::vector<size_t> last_use_;  // of each value: the step
+  std::vector<Moments> moments_;  // of each value
   std::vector<Var> values_;       // of the pass under way
   std::string classifier_name_;
   std::optional<Linear> embedding_;

@@ -177,6 +177,14 @@ class TimedBackend final : public Backend {
     run("batch_norm_backward_data", &Backend::batch_norm_backward_data, x, mean, inv_std, gamma, beta, f, dy, sums,
         rows, dx);
   }
+  void batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
+                                   const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) override {
+    run("batch_norm_backward_moments", &Backend::batch_norm_backward_moments, inv_std, gamma, dgamma, dbeta, rows,
+        dmoments);
+  }
+  void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, const GradTarget& dx) override {
+    run("moments_backward", &Backend::moments_backward, x, moments, dmoments, dx);
+  }
   void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
                        const Tensor& folded_bias) override {

@@ -2,7 +2,8 @@
 //   statistics  one pass over x. A chunk of rows gives mean and M2 = sum (x - mean)^2 in two walks through L1; Chan's
 //               formula joins chunks to a piece in float, all means being differences from the piece's first row, so
 //               that a large mean costs no digits, and pieces to the whole in double.
-//   backward    two passes over x and dy. With e = dy f'(z), a = sum e, b = sum e (x - mean), over n rows:
+//   backward    two passes over x and dy, one when the statistics are frozen. With e = dy f'(z), a = sum e, b = sum e
+//   (x - mean), over n rows:
 //                 dbeta = a,  dgamma = inv_std b,  dx = g (e - a / n - (x - mean) inv_std^2 b / n)
 //               and dx = g e when the statistics are frozen.
 //   in parts    the same with a batch of which others have the rest: mean and M2 of the parts are joined, a and b
@@ -49,10 +50,12 @@ struct Gradient {
     });
   }
 
-  // each(c, a, b)
+  // each(c, a, b). On the way `frozen_dx`, if it is wanted, takes g e.
   template <class Each>
-  void sum(ThreadPool& pool, const Pieces& pieces, float* partials, const Each& each) const {
+  void sum(ThreadPool& pool, const Pieces& pieces, float* partials, const GradTarget& frozen_dx,
+           const Each& each) const {
     const int64_t channels = x.channels();
+    const Put mode = frozen_dx ? put_mode(frozen_dx) : Put::overwrite;
     reduce_columns(pool, pieces, channels, 2, partials,
                    [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
                      constexpr int kVectors = decltype(vectors)::count;
@@ -61,6 +64,8 @@ struct Gradient {
                      vf b[kVectors] = {};
                      const float* px = x.data() + row * x.pitch() + c;
                      const float* pdy = dy.data() + row * dy.pitch() + c;
+                     const int64_t dx_pitch = frozen_dx.grad.pitch();
+                     float* pdx = frozen_dx ? frozen_dx.grad.data() + row * dx_pitch + c : nullptr;
                      for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
                        for (int v = 0; v < kVectors; ++v) {
                          const int64_t k = v * kLanes;
@@ -71,6 +76,13 @@ struct Gradient {
                          const vf e = activation_gradient(z, slopes, lanes.load(pdy + k));
                          a[v] += e;
                          b[v] = fma(e, d, b[v]);
+                         if (pdx) {
+                           __builtin_prefetch(pdx + kChunkRows * dx_pitch + k, 1);
+                           lanes.put(pdx + k, e * lanes.load(scale + c + k), mode);
+                         }
+                       }
+                       if (pdx) {
+                         pdx += dx_pitch;
                        }
                      }
                      for (int v = 0; v < kVectors; ++v) {
@@ -229,11 +241,11 @@ void CpuBackend::batch_norm_join_statistics(const Tensor& moments, int64_t rows,
                                             const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
                                             const Tensor& inv_std) {
   const int64_t channels = mean.elements();
-  const int64_t parts = moments.elements() / (2 * channels);
+  const int64_t parts = moments.rows() / 2;
   const auto n = static_cast<double>(rows);
   for (int64_t c = 0; c < channels; ++c) {
     const auto at = [&](int64_t part, int64_t which) {
-      return static_cast<double>(moments.data()[(2 * part + which) * channels + c]);
+      return static_cast<double>(moments.data()[(2 * part + which) * moments.pitch() + c]);
     };
     double sum = 0;
     for (int64_t part = 0; part < parts; ++part) {
@@ -291,13 +303,16 @@ void CpuBackend::batch_norm_backward(const Tensor& x, const Tensor& mean, const 
   const Gradient gradient(x, mean, inv_std, gamma, beta, f, dy, lease.floats());
   if (dgamma || dbeta || (dx && of_batch)) {
     const auto n = static_cast<double>(x.rows());
-    gradient.sum(runtime_.pool, pieces, per_deviation + channels, [&](int64_t c, double a, double b) {
-      gradient.put_parameters(c, a, b, dgamma, dbeta);
-      gradient.put_shares(c, a / n, b / n, per_row, per_deviation);
-    });
-  }
-  if (dx) {
-    gradient.put_data(runtime_.pool, of_batch ? per_row : nullptr, per_deviation, dx);
+    gradient.sum(runtime_.pool, pieces, per_deviation + channels, of_batch ? GradTarget{} : dx,
+                 [&](int64_t c, double a, double b) {
+                   gradient.put_parameters(c, a, b, dgamma, dbeta);
+                   gradient.put_shares(c, a / n, b / n, per_row, per_deviation);
+                 });
+    if (dx && of_batch) {
+      gradient.put_data(runtime_.pool, per_row, per_deviation, dx);
+    }
+  } else if (dx) {
+    gradient.put_data(runtime_.pool, nullptr, nullptr, dx);
   }
 }
 
@@ -309,7 +324,7 @@ void CpuBackend::batch_norm_backward_sums(const Tensor& x, const Tensor& mean, c
   const Workspace::Lease lease = workspace().lease(
       static_cast<size_t>((pieces.count() * 2 + 1) * channels) * sizeof(float), "batch_norm_backward_sums");
   const Gradient gradient(x, mean, inv_std, gamma, beta, f, dy, lease.floats());
-  gradient.sum(runtime_.pool, pieces, lease.floats() + channels, [&](int64_t c, double a, double b) {
+  gradient.sum(runtime_.pool, pieces, lease.floats() + channels, {}, [&](int64_t c, double a, double b) {
     gradient.put_parameters(c, a, b, dgamma, dbeta);
     sums.data()[c] = static_cast<float>(a);
     sums.data()[channels + c] = static_cast<float>(b);
@@ -334,6 +349,48 @@ void CpuBackend::batch_norm_backward_data(const Tensor& x, const Tensor& mean, c
                         per_row, per_deviation);
   }
   gradient.put_data(runtime_.pool, per_row, per_deviation, dx);
+}
+
+// inv_std = (variance (n - 1) / n + eps)^-1/2 and z = (x - mean) inv_std gamma + beta: with a and b as above the mean
+// gets -g a, and the variance -gamma inv_std^3 b (n - 1) / 2n.
+void CpuBackend::batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
+                                             const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) {
+  const auto n = static_cast<float>(rows);
+  const vf half = set1(-0.5F * (n - 1.0F) / n);
+  const Put mode = dmoments.mode == Accumulate::add ? Put::add : Put::overwrite;
+  float* dmean = dmoments.grad.data();
+  float* dvariance = dmean + dmoments.grad.pitch();
+  for_vectors(gamma.elements(), [&](int64_t c, auto lanes) {
+    const vf inverse = lanes.load(inv_std.data() + c), g = lanes.load(gamma.data() + c) * inverse;
+    lanes.put(dmean + c, zero() - g * lanes.load(dbeta.data() + c), mode);
+    lanes.put(dvariance + c, half * (g * inverse) * lanes.load(dgamma.data() + c), mode);
+  });
+}
+
+// dx = dmean / n + dvariance 2 (x - mean) / (n - 1)
+void CpuBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+                                  const GradTarget& dx) {
+  const float per_row = 1.0F / static_cast<float>(x.rows());
+  const float per_deviation = 2.0F / static_cast<float>(x.rows() - 1);
+  const float* centre = moments.data();
+  const float* dmean = dmoments.data();
+  const float* dvariance = dmean + dmoments.pitch();
+  const Put mode = put_mode(dx);
+  constexpr int64_t kRowsAhead = 16;
+  for_row_ranges(runtime_.pool, cut_rows(x.rows(), x.channels()), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* px = x.data() + row * x.pitch();
+      float* pdx = dx.grad.data() + row * dx.grad.pitch();
+      for_vectors(x.channels(), [&](int64_t c, auto lanes) {
+        // A few channels of wide rows: the processor does not see which lines come next.
+        __builtin_prefetch(px + kRowsAhead * x.pitch() + c);
+        __builtin_prefetch(pdx + kRowsAhead * dx.grad.pitch() + c, 1);
+        const vf deviation = lanes.load(px + c) - lanes.load(centre + c);
+        lanes.put(pdx + c, fma(deviation, lanes.load(dvariance + c) * per_deviation, lanes.load(dmean + c) * per_row),
+                  mode);
+      });
+    }
+  });
 }
 
 void CpuBackend::batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,

@@ -9,7 +9,7 @@
 //
 // Bytes that must move, for e elements: statistics 4e, two launches; forward 8e, one; backward 20e, three (8e and two
 // for dgamma and dbeta alone, 12e and one for dx alone with frozen statistics; a batch in parts: sums 8e, two, and data
-// 12e, one); fold 8 bytes a weight, two. Adding to a target reads it too.
+// 12e, one); moments' backward 8e, one; fold 8 bytes a weight, two. Adding to a target reads it too.
 
 #include "engine/cuda/column_reduce.h"
 #include "engine/cuda/cuda_backend.h"
@@ -304,10 +304,45 @@ struct BackwardOfPart {
   }
 };
 
+// Row 0: of the mean, row 1: of the variance.
+struct MomentsGradient {
+  const float *inv_std, *gamma, *dgamma, *dbeta;
+  float half;  // -(n - 1) / 2n
+
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    const auto inverse = load<kWidth>(inv_std + column), g = load<kWidth>(gamma + column);
+    const auto dg = load<kWidth>(dgamma + column), db = load<kWidth>(dbeta + column);
+    return [this, inverse, g, dg, db](int64_t row) {
+      return each<kWidth>([&](int i) {
+        const float scale = g.at[i] * inverse.at[i];
+        return row == 0 ? -scale * db.at[i] : half * (scale * inverse.at[i]) * dg.at[i];
+      });
+    };
+  }
+};
+
+struct FromMoments {
+  In x;
+  const float *centre, *dmean, *dvariance;
+  float per_row, per_deviation;
+
+  template <int kWidth>
+  __device__ auto at(int64_t column) const {
+    const auto mean = load<kWidth>(centre + column), a = load<kWidth>(dmean + column);
+    const auto b = load<kWidth>(dvariance + column);
+    return [this, column, mean, a, b](int64_t row) {
+      const auto v = x.load<kWidth>(row, column);
+      return each<kWidth>(
+          [&](int i) { return fmaf(v.at[i] - mean.at[i], b.at[i] * per_deviation, a.at[i] * per_row); });
+    };
+  }
+};
+
 // Gives the means, and writes the rest as it goes.
 struct JoinParts {
-  const float* moments;  // [parts, 2, C]
-  int64_t parts, channels;
+  const float* moments;  // [2 parts, C]
+  int64_t parts, pitch;
   float rows, eps, momentum;
   float *running_mean, *running_var, *inv_std;
 
@@ -319,12 +354,12 @@ struct JoinParts {
     const float origin = moments[c], count = static_cast<float>(parts);
     float sum = 0.0F, m2 = 0.0F;
     for (int64_t part = 0; part < parts; ++part) {
-      sum += moments[2 * part * channels + c] - origin;
+      sum += moments[2 * part * pitch + c] - origin;
     }
     const float offset = sum / count;
     for (int64_t part = 0; part < parts; ++part) {
-      const float d = (moments[2 * part * channels + c] - origin) - offset;
-      m2 += fmaf(d * d, rows, moments[(2 * part + 1) * channels + c] * (rows - 1.0F));
+      const float d = (moments[2 * part * pitch + c] - origin) - offset;
+      m2 += fmaf(d * d, rows, moments[(2 * part + 1) * pitch + c] * (rows - 1.0F));
     }
     const float n = rows * count, mean = origin + offset, variance = m2 / n;
     running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * mean;
@@ -398,7 +433,7 @@ void CudaBackend::batch_norm_join_statistics(const Tensor& moments, int64_t rows
                                              const Tensor& inv_std) {
   const int64_t channels = mean.elements();
   map(at("batch_norm_join_statistics"), false,
-      JoinParts{moments.data(), moments.elements() / (2 * channels), channels, static_cast<float>(rows), eps, momentum,
+      JoinParts{moments.data(), moments.rows() / 2, moments.pitch(), static_cast<float>(rows), eps, momentum,
                 running_mean.data(), running_var.data(), inv_std.data()},
       1, channels, mean);
 }
@@ -470,6 +505,22 @@ void CudaBackend::batch_norm_backward_data(const Tensor& x, const Tensor& mean, 
                        1.0F / static_cast<float>(rows)},
         x.rows(), x.channels(), dx);
   }
+}
+
+void CudaBackend::batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
+                                              const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) {
+  const auto n = static_cast<float>(rows);
+  map(at("batch_norm_backward_moments"), in_fours({&inv_std, &gamma, &dgamma, &dbeta, &dmoments.grad}),
+      MomentsGradient{inv_std.data(), gamma.data(), dgamma.data(), dbeta.data(), -0.5F * (n - 1.0F) / n}, 2,
+      gamma.elements(), dmoments);
+}
+
+void CudaBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+                                   const GradTarget& dx) {
+  map(at("moments_backward"), in_fours({&x, &moments, &dmoments, &dx.grad}),
+      FromMoments{x, moments.data(), dmoments.data(), dmoments.data() + dmoments.pitch(),
+                  1.0F / static_cast<float>(x.rows()), 2.0F / static_cast<float>(x.rows() - 1)},
+      x.rows(), x.channels(), dx);
 }
 
 void CudaBackend::batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,

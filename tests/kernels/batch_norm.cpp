@@ -78,7 +78,7 @@ Kernel batch_norm_join_statistics() {
           continue;
         }
         const Array x = draw.array(Shape{parts * rows, channels}, 8, 12);
-        Array moments(Shape{parts, 2, channels});
+        Array moments(Shape{2 * parts, channels});
         for (int64_t part = 0; part < parts; ++part) {
           Array own(Shape{rows, channels});
           std::copy_n(x.values.begin() + part * own.size(), own.size(), own.values.begin());
@@ -100,7 +100,7 @@ Kernel batch_norm_join_statistics() {
         };
         kernel.cases.push_back(
             {std::to_string(parts) + " parts of " + std::to_string(rows) + "x" + std::to_string(channels),
-             {{moments, DType::f32, false}},
+             {{moments}},
              {output(moved(mean, all.mean), mean), output(moved(variance, all.unbiased_variance), variance),
               output(all.mean, {}), output(reference::inv_std(all.variance, kEps), {})},
              [=](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
@@ -247,6 +247,44 @@ Kernel batch_norm_backward_data() {
   return kernel;
 }
 
+Kernel batch_norm_backward_moments() {
+  Kernel kernel{"batch_norm_backward_moments", {}};
+  Draw draw(68);
+  for (const int64_t channels : {1, 3, 16, 33, 257}) {
+    for (const int64_t rows : {2, 50}) {
+      const Shape shape{channels};
+      const Array inv_std = draw.array(shape, 0.5, 2), gamma = draw.array(shape);
+      const reference::BatchNormGradients g{{}, draw.array(shape), draw.array(shape)};
+      KernelCase c{std::to_string(rows) + "x" + std::to_string(channels),
+                   {},
+                   {{.expected = reference::gradient_of_moments(inv_std, gamma, g, rows)}},
+                   [rows](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                     b.batch_norm_backward_moments(in[0], in[1], in[2], in[3], rows, out[0]);
+                   }};
+      for (const Array& input : {inv_std, gamma, g.dgamma, g.dbeta}) {
+        c.inputs.push_back({input, DType::f32, false});
+      }
+      kernel.cases.push_back(c);
+    }
+  }
+  return kernel;
+}
+
+Kernel moments_backward() {
+  Kernel kernel{"moments_backward", {}};
+  Draw draw(69);
+  for (const Shape& shape : shapes_of_several_rows()) {
+    const Array x = draw.array(shape), dmoments = draw.array(Shape{2, shape.channels()});
+    kernel.cases.push_back({name_of(shape),
+                            {{x}, {reference::moments(x)}, {dmoments}},
+                            {{.expected = reference::moments_backward(x, dmoments)}},
+                            [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
+                              b.moments_backward(in[0], in[1], in[2], out[0]);
+                            }});
+  }
+  return kernel;
+}
+
 Kernel batch_norm_fold() {
   Kernel kernel{"batch_norm_fold", {}};
   Draw draw(64);
@@ -278,7 +316,8 @@ Kernel batch_norm_fold() {
 void add_batch_norm_kernels(std::vector<Kernel>& to) {
   to.insert(to.end(),
             {batch_norm_statistics(), batch_norm_join_statistics(), batch_norm_inv_std(), batch_norm_forward(),
-             batch_norm_backward(), batch_norm_backward_sums(), batch_norm_backward_data(), batch_norm_fold()});
+             batch_norm_backward(), batch_norm_backward_sums(), batch_norm_backward_data(),
+             batch_norm_backward_moments(), moments_backward(), batch_norm_fold()});
 }
 
 }  // namespace gle::test

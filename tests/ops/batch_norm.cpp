@@ -114,6 +114,81 @@ Op batch_norm_op() {
   return op;
 }
 
+Op channel_moments_op() {
+  Op op{"channel_moments", {}};
+  Draw draw(173);
+  for (const Shape& shape : row_shapes()) {
+    if (shape.rows() < 2 || shape.elements() > 20000) {
+      continue;
+    }
+    for (const double centre : {0, 10}) {
+      op.cases.push_back({.label = name_of(shape) + " around " + std::to_string(centre),
+                          .inputs = {{draw.array(shape, centre - 1, centre + 1)}},
+                          .run = [](Context& ctx, std::span<const Var> in,
+                                    const Var& out) { return channel_moments(ctx, in[0], out); },
+                          .forward = [](const Arrays& in) { return reference::moments(in[0]); },
+                          .backward = [](const Arrays& in,
+                                         const Array& dy) { return Arrays{reference::moments_backward(in[0], dy)}; }});
+    }
+  }
+  return op;
+}
+
+// Any moments will do: the op does not ask whose they are.
+Op batch_norm_given_op() {
+  Op op{"batch_norm_given", {}};
+  Draw draw(174);
+  for (const Shape& shape : row_shapes()) {
+    if (shape.rows() < 2 || shape.elements() > 20000) {
+      continue;
+    }
+    for (const Activation f : kActivations) {
+      const int64_t rows = shape.rows();
+      // The statistics of the moments as running ones: then the reference is that of a frozen batch-norm.
+      const auto norm_of = [f, rows](const Array& moments) {
+        Draw unused(0);
+        Norm norm(unused, Form::frozen, f, moments.channels());
+        for (int64_t c = 0; c < moments.channels(); ++c) {
+          norm.running_mean[c] = moments(0, c);
+          norm.running_var[c] = moments(1, c) * static_cast<double>(rows - 1) / static_cast<double>(rows);
+        }
+        return norm;
+      };
+      const Shape channels{shape.channels()};
+      Array x, moments, gamma, beta;
+      do {
+        x = draw.array(shape);
+        moments = draw.array(Shape{2, shape.channels()}, 0.5, 2);
+        gamma = draw.array_off_zero(channels, 0.3);
+        beta = draw.array_off_zero(channels, 0.3);
+      } while (norm_of(moments).near_kink(x, gamma, beta));
+      op.cases.push_back(
+          {.label = name_of(shape) + " slope " + std::to_string(f.slope),
+           .inputs = {{x}, {moments}, {gamma, false}, {beta, false}},
+           .run =
+               [=](Context& ctx, std::span<const Var> in, const Var& out) {
+                 ParameterSet set;
+                 Norm norm = norm_of(moments);
+                 norm.form = Form::training;
+                 const BatchNorm layer = norm.layer(set, in[0].shape().channels());
+                 set.allocate(ctx.backend);
+                 norm.upload_statistics(ctx.backend, layer);
+                 return batch_norm_given(ctx, in[0], in[1], in[2], in[3], layer, f, out);
+               },
+           .forward = [=](const Arrays& in) { return norm_of(in[1]).forward(in[0], in[2], in[3], f); },
+           .backward =
+               [=](const Arrays& in, const Array& dy) {
+                 const Norm norm = norm_of(in[1]);
+                 const auto g = norm.backward(in[0], in[2], in[3], dy);
+                 const Array inv_std = norm.inv_std(in[0]);
+                 return Arrays{g.dx, reference::gradient_of_moments(inv_std, in[2], g, rows), g.dgamma, g.dbeta};
+               },
+           .at_least = 0.1});
+    }
+  }
+  return op;
+}
+
 // In inference without a tape the batch-norm is folded into the weights, with one it is not: both must equal the
 // reference, which folds nothing.
 Op conv_batch_norm_op() {
@@ -223,7 +298,8 @@ Op batch_norm_conv_op() {
 }  // namespace
 
 void add_batch_norm_ops(std::vector<Op>& to) {
-  to.insert(to.end(), {batch_norm_op(), conv_batch_norm_op(), batch_norm_conv_op()});
+  to.insert(to.end(),
+            {batch_norm_op(), channel_moments_op(), batch_norm_given_op(), conv_batch_norm_op(), batch_norm_conv_op()});
 }
 
 }  // namespace gle::test

@@ -75,6 +75,39 @@ BatchNormGradients batch_norm_backward(const Array& x, const Array& mean, const 
   return result;
 }
 
+Array moments(const Array& x) {
+  const BatchStatistics s = batch_statistics(x);
+  Array result(Shape{2, x.channels()});
+  for (int64_t c = 0; c < x.channels(); ++c) {
+    result(0, c) = s.mean[c];
+    result(1, c) = s.unbiased_variance[c];
+  }
+  return result;
+}
+
+Array moments_backward(const Array& x, const Array& dmoments) {
+  const auto rows = static_cast<double>(x.rows());
+  const Array mean = batch_statistics(x).mean;
+  Array result(x.shape);
+  for (int64_t row = 0; row < x.rows(); ++row) {
+    for (int64_t c = 0; c < x.channels(); ++c) {
+      result(row, c) = dmoments(0, c) / rows + dmoments(1, c) * 2 * (x(row, c) - mean[c]) / (rows - 1);
+    }
+  }
+  return result;
+}
+
+Array gradient_of_moments(const Array& inv_std, const Array& gamma, const BatchNormGradients& g, int64_t rows) {
+  const auto n = static_cast<double>(rows);
+  Array result(Shape{2, gamma.size()});
+  for (int64_t c = 0; c < gamma.size(); ++c) {
+    const double dinv_std = gamma[c] * g.dgamma[c] / inv_std[c];
+    result(0, c) = -gamma[c] * inv_std[c] * g.dbeta[c];
+    result(1, c) = dinv_std * -0.5 * std::pow(inv_std[c], 3) * (n - 1) / n;
+  }
+  return result;
+}
+
 Folded batch_norm_fold(const Array& w, const Array& bias, const Array& mean, const Array& inv_std, const Array& gamma,
                        const Array& beta) {
   Folded result{w, Array(Shape{w.shape[0]})};

@@ -61,6 +61,11 @@ struct BatchNormGradients {
 };
 BatchNormGradients batch_norm_backward(const Array& x, const Array& mean, const Array& inv_std, const Array& gamma,
                                        const Array& beta, Activation f, Statistics statistics, const Array& dy);
+// Mean and unbiased variance, [2,C], and what flows from them into x.
+Array moments(const Array& x);
+Array moments_backward(const Array& x, const Array& dmoments);
+// What a backward with frozen statistics sends to the moments of so many rows, through mean and inv_std.
+Array gradient_of_moments(const Array& inv_std, const Array& gamma, const BatchNormGradients& g, int64_t rows);
 struct Folded {
   Array w, bias;
 };
