@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Trains and evaluates the runs of docs/results.md: one JSON of figures each, from which docs/results/page.py makes the page.
-#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] NAME...
+#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] [--plain] NAME...
 #     NAME      of a config in tools/configs/runs, as market-group-loss, or of a line in variants.txt there; every seed is a
 #               run of its own
 #     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated
+#     --plain   evaluate without GL++'s strategies, which take some minutes
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
 # the programs (build/release/tools, or GLE_BIN).
 set -euo pipefail
-seeds=1 threads=0 out=runs
+seeds=1 threads=0 out=runs strategies=(--strategies all --bootstrap 200)
 while [ $# -gt 0 ]; do
   case "$1" in
     --seeds) seeds=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
-    --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --plain) strategies=(); shift ;;
+    --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -45,7 +47,7 @@ run() {
   "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" --threads "$threads" \
     --out "$folder" --resume auto --no-progress
   [ -s "$folder/eval.json" ] ||
-    "$bin/gle-eval" "$folder" "$data" --strategies all --bootstrap 200 --threads "$threads" --no-progress \
+    "$bin/gle-eval" "$folder" "$data" "${strategies[@]}" --threads "$threads" --no-progress \
       --json "$folder/eval.json"
   mkdir -p "$results"
   {

@@ -11,7 +11,8 @@ import statistics
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "results.md")
-COLUMNS = {"market": ["R@1", "R@5", "R@10", "mAP"], "cub": ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]}
+MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
+COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "cub-short": CUB}
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
@@ -22,7 +23,8 @@ def load(name):
 
 
 def results_of(data):
-    found = [load(os.path.basename(path)) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
+    paths = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
+    found = [load(path) for path in paths if data.endswith("-short") or "-short-" not in path]
     return [result for result in found if "evaluation" in result]
 
 
