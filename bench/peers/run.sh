@@ -14,7 +14,8 @@ options=(--docs docs/performance.md)
 while [ $# -gt 0 ]; do
   case "$1" in
     --avx2)
-      export GLE_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 FAISS_OPT_LEVEL=avx2
+      export GLE_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
+      export FAISS_OPT_LEVEL=avx2 OPENBLAS_CORETYPE=Haswell
       results=bench/peers/results-avx2.json
       options=()
       shift ;;
