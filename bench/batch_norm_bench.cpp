@@ -55,7 +55,7 @@ void backward(benchmark::State& state) {
 // What several ranks do of it.
 void join_statistics(benchmark::State& state) {
   Setup s(state);
-  const Tensor moments = random_tensor(s.b, {8, 2, s.shape.channels()}, 9);
+  const Tensor moments = random_tensor(s.b, {16, s.shape.channels()}, 9);
   s.b.fill(1.0F, moments);
   for (auto _ : state) {
     s.b.batch_norm_join_statistics(moments, 100, 1e-5F, 0.1F, s.running_mean, s.running_var, s.mean, s.inv_std);
@@ -81,6 +81,26 @@ void backward_data(benchmark::State& state) {
     s.b.batch_norm_backward_data(s.x, s.mean, s.inv_std, s.gamma, s.beta, kRelu, s.y, sums, 8 * s.x.rows(), {dx});
   }
   report(state, 0, 3 * bytes_of_floats({s.x.elements()}));
+}
+
+// What several layers that normalise the same tensor share.
+void backward_moments(benchmark::State& state) {
+  Setup s(state);
+  const Tensor dmoments = random_tensor(s.b, {2, s.shape.channels()}, 9);
+  for (auto _ : state) {
+    s.b.batch_norm_backward_moments(s.inv_std, s.gamma, s.running_mean, s.running_var, 100, {dmoments});
+  }
+  report(state, 0, 6 * bytes_of_floats({s.shape.channels()}));
+}
+
+void moments_backward(benchmark::State& state) {
+  Setup s(state);
+  const Tensor dx = random_tensor(s.b, s.shape, 9);
+  const Tensor moments = random_tensor(s.b, {2, s.shape.channels()}, 10);
+  for (auto _ : state) {
+    s.b.moments_backward(s.x, moments, moments, s.x.rows(), {dx});
+  }
+  report(state, 0, 2 * bytes_of_floats({s.x.elements()}));
 }
 
 // Folding into the 3x3 convolution that comes before: as many outputs as the tensor has channels.
@@ -150,6 +170,8 @@ BENCHMARK(backward)->Name("batch_norm_backward")->Apply(shapes);
 BENCHMARK(join_statistics)->Name("batch_norm_join_statistics")->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
 BENCHMARK(backward_sums)->Name("batch_norm_backward_sums")->Apply(shapes);
 BENCHMARK(backward_data)->Name("batch_norm_backward_data")->Apply(shapes);
+BENCHMARK(backward_moments)->Name("batch_norm_backward_moments")->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
+BENCHMARK(moments_backward)->Name("moments_backward")->Apply(shapes);
 BENCHMARK(fold)->Name("batch_norm_fold")->Args({1, 1, 1, 192})->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
 BENCHMARK(inv_std)->Name("batch_norm_inv_std")->Args({1, 1, 1, 352})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(norm_conv, kept, Between::kept)->Name("batch_norm_conv/kept")->Apply(dense_shapes);

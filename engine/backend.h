@@ -171,8 +171,9 @@ class Backend {
   // dmoments (=), from a backward of frozen statistics that gave dgamma and dbeta, which are dense.
   virtual void batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
                                            const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) = 0;
-  // And from the moments[2,C] of x into it: dx (=). moments and dmoments may have a pitch.
-  virtual void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+  // And from the moments[2,C] of `rows` rows, of which x are some or all, into x: dx (=). moments and dmoments may have
+  // a pitch.
+  virtual void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, int64_t rows,
                                 const GradTarget& dx) = 0;
   // folded_w[k,...] = w[k,...] * gamma[k] * inv_std[k]; folded_bias = (bias - mean) * gamma * inv_std + beta; bias may
   // be empty.

@@ -49,18 +49,34 @@ Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, co
 
 Var channel_moments(Context& ctx, const Var& x, const Var& out) {
   const char* op = "channel_moments";
-  const Shape channels{x.shape().channels()};
-  require(x.value().rows() > 1, op, "training needs more than one value per channel, got ", x.shape());
+  const int64_t channels = x.shape().channels();
+  Comm* const comm = ranks_of_statistics(ctx);
+  const int64_t rows = x.value().rows() * (comm ? comm->size() : 1);
+  require(rows > 1, op, "training needs more than one value per channel, got ", x.shape());
   ctx.require_device(op, {x.value()});
-  Var y = ctx.output(op, {2, x.shape().channels()}, out);
+  Var y = ctx.output(op, {2, channels}, out);
   Backend& b = ctx.backend;
+  const Tensor mean = b.new_tensor(op, {channels}), inv_std = b.new_tensor(op, {channels});
+  const Tensor own = comm ? b.new_tensor(op, {2, channels}) : y.value();
   // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
-  b.fill(0.0F, y.value());
-  b.batch_norm_statistics(x.value(), 1.0F, 1.0F, y.value().row(0), y.value().row(1), b.new_tensor(op, channels),
-                          b.new_tensor(op, channels));
-  ctx.record(op, {x}, y, [x = x.value(), moments = y.value()](Backend& b, const Tensor& dy, GradTargets to) {
-    b.moments_backward(x, moments, dy, to[0]);
-  });
+  b.fill(0.0F, own);
+  b.batch_norm_statistics(x.value(), 1.0F, 1.0F, own.row(0), own.row(1), mean, inv_std);
+  if (comm) {
+    const Tensor all = b.new_tensor(op, {2 * comm->size(), channels});
+    comm->all_gather(own.reshaped({1, 2 * channels}), all.reshaped({comm->size(), 2 * channels}));
+    b.fill(0.0F, y.value());
+    b.batch_norm_join_statistics(all, x.value().rows(), 1.0F, 1.0F, y.value().row(0), y.value().row(1), mean, inv_std);
+  }
+  ctx.record(op, {x}, y,
+             [x = x.value(), moments = y.value(), comm, rows](Backend& b, const Tensor& dy, GradTargets to) {
+               Tensor dmoments = dy;
+               if (comm) {
+                 dmoments = b.new_tensor("channel_moments", dy.shape());
+                 b.scale(1.0F, dy, {dmoments, Accumulate::overwrite});
+                 comm->all_reduce(dmoments);
+               }
+               b.moments_backward(x, moments, dmoments, rows, to[0]);
+             });
   return y;
 }
 
@@ -80,20 +96,22 @@ Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Var& 
   ctx.require_device(op, {moments.value()});
   Backend& b = ctx.backend;
   const Tensor mean = b.new_tensor(op, channels), inv_std = b.new_tensor(op, channels);
+  const Comm* const comm = ranks_of_statistics(ctx);
+  const int64_t rows = x.value().rows() * (comm ? comm->size() : 1);
   ++layer.running_mean->moves;
-  b.batch_norm_join_statistics(moments.value(), x.value().rows(), layer.eps, layer.momentum, layer.running_mean->value,
+  b.batch_norm_join_statistics(moments.value(), rows, layer.eps, layer.momentum, layer.running_mean->value,
                                layer.running_var->value, mean, inv_std);
   Var y = ctx.output(op, x.shape(), out);
   b.batch_norm_forward(x.value(), mean, inv_std, gamma.value(), beta.value(), f, y.value());
   ctx.record(op, {x, moments, gamma, beta}, y,
-             [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, mean, inv_std](Backend& b, const Tensor& dy,
-                                                                                           GradTargets to) {
+             [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, mean, inv_std, rows](
+                 Backend& b, const Tensor& dy, GradTargets to) {
                const Tensor dgamma = b.new_tensor("batch_norm_given", gamma.shape());
                const Tensor dbeta = b.new_tensor("batch_norm_given", beta.shape());
                b.batch_norm_backward(x, mean, inv_std, gamma, beta, f, Statistics::frozen, dy, to[0],
                                      {dgamma, Accumulate::overwrite}, {dbeta, Accumulate::overwrite});
                if (to[1]) {
-                 b.batch_norm_backward_moments(inv_std, gamma, dgamma, dbeta, x.rows(), to[1]);
+                 b.batch_norm_backward_moments(inv_std, gamma, dgamma, dbeta, rows, to[1]);
                }
                if (to[2]) {
                  b.scale(1.0F, dgamma, to[2]);

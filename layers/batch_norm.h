@@ -26,7 +26,7 @@ Var batch_norm(Context& ctx, const Var& x, const BatchNorm& layer, Activation f 
 Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
                const Var& out = {});
 
-// Mean and unbiased variance of each channel of x over its rows, [2,C].
+// Mean and unbiased variance of each channel of x over its rows, on all ranks that share a batch, [2,C].
 Var channel_moments(Context& ctx, const Var& x, const Var& out = {});
 // The batch-norm of training over channel_moments(x), for an x that several layers normalise: its statistics are found
 // once, and what flows back through them goes into x once.

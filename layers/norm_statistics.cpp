@@ -7,7 +7,7 @@ NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, co
   const Tensor& running_mean = layer.running_mean->value;
   const Tensor& running_var = layer.running_var->value;
   const bool of_batch = ctx.mode == Mode::training && !layer.frozen;
-  comm = of_batch && ctx.sync_batch_norm ? ctx.comm : nullptr;
+  comm = of_batch ? ranks_of_statistics(ctx) : nullptr;
   require(!of_batch || x.rows() * (comm ? comm->size() : 1) > 1, op,
           "training needs more than one value per channel, got ", x.shape());
   const int64_t channels = x.channels();

@@ -4,6 +4,9 @@
 
 namespace gle {
 
+// The ranks that a batch's statistics in training are taken over; null: this process alone.
+inline Comm* ranks_of_statistics(const Context& ctx) { return ctx.sync_batch_norm ? ctx.comm : nullptr; }
+
 // What a batch-norm subtracts and multiplies by, for the ops that contain one.
 struct NormStatistics {
   Tensor mean, inv_std;

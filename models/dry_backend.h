@@ -100,7 +100,7 @@ class DryBackend final : public Backend {
                                 const Tensor&, const Tensor&, int64_t, const GradTarget&) override {}
   void batch_norm_backward_moments(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t,
                                    const GradTarget&) override {}
-  void moments_backward(const Tensor&, const Tensor&, const Tensor&, const GradTarget&) override {}
+  void moments_backward(const Tensor&, const Tensor&, const Tensor&, int64_t, const GradTarget&) override {}
   void batch_norm_fold(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const Tensor&, const Tensor&) override {}
   void adam_step(const AdamStep&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {}

@@ -254,8 +254,7 @@ Var Network::norm_in_front(Context& ctx, const Step& step, const Var& in, Activa
   const auto from = static_cast<size_t>(step.in.value);
   Moments& moments = moments_[from];
   const bool of_batch = ctx.mode == Mode::training && !step.pre.frozen;
-  const bool over_ranks = ctx.comm && ctx.sync_batch_norm;
-  if (moments.norms < 2 || !of_batch || over_ranks) {
+  if (moments.norms < 2 || !of_batch) {
     return batch_norm(ctx, in, step.pre, f, out);
   }
   if (!moments.value) {

@@ -182,8 +182,9 @@ class TimedBackend final : public Backend {
     run("batch_norm_backward_moments", &Backend::batch_norm_backward_moments, inv_std, gamma, dgamma, dbeta, rows,
         dmoments);
   }
-  void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, const GradTarget& dx) override {
-    run("moments_backward", &Backend::moments_backward, x, moments, dmoments, dx);
+  void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, int64_t rows,
+                        const GradTarget& dx) override {
+    run("moments_backward", &Backend::moments_backward, x, moments, dmoments, rows, dx);
   }
   void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,

@@ -161,7 +161,10 @@ struct Statistic {
     *running[0] = static_cast<float>((1.0 - share) * static_cast<double>(*running[0]) + share * mean);
     *running[1] = static_cast<float>((1.0 - share) * static_cast<double>(*running[1]) + share * variance * unbiased);
     means.data()[c] = static_cast<float>(mean);
-    inv_std.data()[c] = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)));
+    // A variance beyond all numbers would hide behind a factor of 0.
+    inv_std.data()[c] = __builtin_isfinite(variance)
+                            ? static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)))
+                            : __builtin_nanf("");
   }
 };
 
@@ -368,10 +371,10 @@ void CpuBackend::batch_norm_backward_moments(const Tensor& inv_std, const Tensor
 }
 
 // dx = dmean / n + dvariance 2 (x - mean) / (n - 1)
-void CpuBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+void CpuBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, int64_t rows,
                                   const GradTarget& dx) {
-  const float per_row = 1.0F / static_cast<float>(x.rows());
-  const float per_deviation = 2.0F / static_cast<float>(x.rows() - 1);
+  const float per_row = 1.0F / static_cast<float>(rows);
+  const float per_deviation = 2.0F / static_cast<float>(rows - 1);
   const float* centre = moments.data();
   const float* dmean = dmoments.data();
   const float* dvariance = dmean + dmoments.pitch();

@@ -116,7 +116,7 @@ struct JoinMoments {
       running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * centre;
       running_var[c] = (1.0F - momentum) * running_var[c] + momentum * unbiased;
       mean[c] = centre;
-      inv_std[c] = 1.0F / sqrtf(variance + eps);
+      inv_std[c] = isfinite(variance) ? 1.0F / sqrtf(variance + eps) : nanf("");  // not a 0 that hides it
     }
   }
 };
@@ -364,7 +364,8 @@ struct JoinParts {
     const float n = rows * count, mean = origin + offset, variance = m2 / n;
     running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * mean;
     running_var[c] = (1.0F - momentum) * running_var[c] + momentum * (n > 1.0F ? m2 / (n - 1.0F) : variance);
-    inv_std[c] = 1.0F / sqrtf(variance + eps);
+    // A variance beyond all numbers would hide behind a factor of 0.
+    inv_std[c] = isfinite(variance) ? 1.0F / sqrtf(variance + eps) : nanf("");
     return mean;
   }
 };
@@ -515,11 +516,11 @@ void CudaBackend::batch_norm_backward_moments(const Tensor& inv_std, const Tenso
       gamma.elements(), dmoments);
 }
 
-void CudaBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments,
+void CudaBackend::moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, int64_t rows,
                                    const GradTarget& dx) {
   map(at("moments_backward"), in_fours({&x, &moments, &dmoments, &dx.grad}),
       FromMoments{x, moments.data(), dmoments.data(), dmoments.data() + dmoments.pitch(),
-                  1.0F / static_cast<float>(x.rows()), 2.0F / static_cast<float>(x.rows() - 1)},
+                  1.0F / static_cast<float>(rows), 2.0F / static_cast<float>(rows - 1)},
       x.rows(), x.channels(), dx);
 }
 

@@ -101,7 +101,8 @@ class CudaBackend final : public Backend {
                                 const GradTarget& dx) override;
   void batch_norm_backward_moments(const Tensor& inv_std, const Tensor& gamma, const Tensor& dgamma,
                                    const Tensor& dbeta, int64_t rows, const GradTarget& dmoments) override;
-  void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, const GradTarget& dx) override;
+  void moments_backward(const Tensor& x, const Tensor& moments, const Tensor& dmoments, int64_t rows,
+                        const GradTarget& dx) override;
   void batch_norm_fold(const Tensor& w, const Tensor& bias, const Tensor& mean, const Tensor& inv_std,
                        const Tensor& gamma, const Tensor& beta, const Tensor& folded_w,
                        const Tensor& folded_bias) override;

@@ -12,6 +12,7 @@ cd "$work"
 tiny_config "$data/omniglot.tar.gz" >tiny.toml
 cat >>tiny.toml <<END
 [run]
+seed = 2 # of seed 1 an activation lies on its kink within rounding, and one rank sees the other side
 log_every = 1
 [phase1]
 steps = 4

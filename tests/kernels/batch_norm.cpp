@@ -279,7 +279,7 @@ Kernel moments_backward() {
                             {{x}, {reference::moments(x)}, {dmoments}},
                             {{.expected = reference::moments_backward(x, dmoments)}},
                             [](Backend& b, KernelCase::Inputs in, KernelCase::Outputs out) {
-                              b.moments_backward(in[0], in[1], in[2], out[0]);
+                              b.moments_backward(in[0], in[1], in[2], in[0].rows(), out[0]);
                             }});
   }
   return kernel;

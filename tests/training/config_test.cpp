@@ -176,7 +176,7 @@ TEST(Config, VariantsOfRunsMakeSense) {
   std::ifstream file(folder + "variants.txt");
   int count = 0;
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("#")) {
+    if (line.empty() || line.starts_with("#")) {
       continue;
     }
     std::istringstream words(line);
