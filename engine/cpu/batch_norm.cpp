@@ -161,10 +161,8 @@ struct Statistic {
     *running[0] = static_cast<float>((1.0 - share) * static_cast<double>(*running[0]) + share * mean);
     *running[1] = static_cast<float>((1.0 - share) * static_cast<double>(*running[1]) + share * variance * unbiased);
     means.data()[c] = static_cast<float>(mean);
-    // A variance beyond all numbers would hide behind a factor of 0.
-    inv_std.data()[c] = __builtin_isfinite(variance)
-                            ? static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)))
-                            : __builtin_nanf("");
+    // NaN of a variance beyond all numbers, which would hide behind a factor of 0.
+    inv_std.data()[c] = static_cast<float>(1.0 / __builtin_sqrt(variance + static_cast<double>(eps)) + 0.0 * variance);
   }
 };
 

@@ -38,6 +38,11 @@ struct Moments {
   }
 };
 
+// NaN of a variance beyond all numbers, which would hide behind a factor of 0.
+__device__ inline float inverse_root(float variance, float eps) {
+  return fmaf(0.0F, variance, 1.0F / sqrtf(variance + eps));
+}
+
 struct TakeMoments {
   In x;
   float* partials;  // [pieces, 2, C]
@@ -116,7 +121,7 @@ struct JoinMoments {
       running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * centre;
       running_var[c] = (1.0F - momentum) * running_var[c] + momentum * unbiased;
       mean[c] = centre;
-      inv_std[c] = isfinite(variance) ? 1.0F / sqrtf(variance + eps) : nanf("");  // not a 0 that hides it
+      inv_std[c] = inverse_root(variance, eps);
     }
   }
 };
@@ -364,8 +369,7 @@ struct JoinParts {
     const float n = rows * count, mean = origin + offset, variance = m2 / n;
     running_mean[c] = (1.0F - momentum) * running_mean[c] + momentum * mean;
     running_var[c] = (1.0F - momentum) * running_var[c] + momentum * (n > 1.0F ? m2 / (n - 1.0F) : variance);
-    // A variance beyond all numbers would hide behind a factor of 0.
-    inv_std[c] = isfinite(variance) ? 1.0F / sqrtf(variance + eps) : nanf("");
+    inv_std[c] = inverse_root(variance, eps);
     return mean;
   }
 };
