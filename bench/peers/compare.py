@@ -1,6 +1,6 @@
 """Every comparison with a peer, in one run; bench/peers/run.sh sets the stage.
 
-    compare.py --build DIR --folder DIR [--cub DIR] [--rounds N] [--results FILE] [--docs FILE] [part ...]
+    compare.py --build DIR --folder DIR [--cub DIR] [--rounds N] [--results FILE] [--docs FILE] [--mark NAME] [part ...]
 
 Prints a table of ratios, above 1 meaning that ours is better, writes it to FILE as JSON and into the page between its
 marks. Exit code 1 if a ratio is below what was promised. Parts that do not run keep the rows that FILE has of them from
@@ -24,7 +24,6 @@ from measure import Setup
 
 PARTS = {"networks": networks.rows, "memory": networks.memory_rows, "group_loss": group_loss.rows,
          "programs": programs.rows, "retrieval": retrieval.rows, "data": data_loading.rows}
-BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 
 
 def machine(setup):
@@ -63,6 +62,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--results")
     parser.add_argument("--docs")
+    parser.add_argument("--mark", default="peers")
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
@@ -90,9 +90,10 @@ def main():
             out.write("\n")
     if options.docs:
         page = open(options.docs).read()
-        before, rest = page.split(BEGIN)
+        begin, end = (f"<!-- {options.mark}: {which} -->" for which in ("begin", "end"))
+        before, rest = page.split(begin)
         with open(options.docs, "w") as out:
-            out.write(before + BEGIN + "\n" + machine_line(here) + "\n\n" + table(rows) + "\n" + END + rest.split(END)[1])
+            out.write(before + begin + "\n" + machine_line(here) + "\n\n" + table(rows) + "\n" + end + rest.split(end)[1])
     return 0 if all(r["ratio"] >= r["at_least"] for r in rows) else 1
 
 
