@@ -4,7 +4,7 @@
 # bench/peers/results.json. Takes an hour or more on two cores, which nothing else should use.
 #   bench/peers/run.sh [--avx2] [--cub CUB_200_2011] [--rounds N] [part ...]
 #     part      networks, memory, group_loss, programs, retrieval, data; all if none is named
-#     --avx2    both sides kept to AVX2; results go to bench/peers/results-avx2.json and not to the page
+#     --avx2    both sides kept to AVX2; results go to bench/peers/results-avx2.json and a table of their own
 #     --cub     the data set, for decoding and for a whole epoch; without it these rows are left out
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
       export GLE_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
       export FAISS_OPT_LEVEL=avx2 OPENBLAS_CORETYPE=Haswell
       results=bench/peers/results-avx2.json
-      options=()
+      options=(--docs docs/performance.md --mark "peers, avx2")
       shift ;;
     --cub | --rounds) extra+=("$1" "$2"); shift 2 ;;
     --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
