@@ -15,22 +15,6 @@ Var batch_norm(Context& ctx, const Var& x, const BatchNorm& layer, Activation f,
   return batch_norm(ctx, x, ctx.parameter(*layer.gamma), ctx.parameter(*layer.beta), layer, f, out);
 }
 
-namespace {
-
-void require_sound(Context& ctx, const char* op, const Var& x, const Var& gamma, const Var& beta,
-                   const BatchNorm& layer, Activation f) {
-  const Shape channels{x.shape().channels()};
-  for (const Shape& shape : {gamma.shape(), beta.shape(), layer.running_mean->shape, layer.running_var->shape}) {
-    require(shape == channels, op, "the input ", x.shape(), " needs parameters ", channels, ", got ", shape);
-  }
-  require(layer.eps > 0 && layer.momentum >= 0 && layer.momentum <= 1, op,
-          "eps must be positive and momentum from 0 to 1, got ", layer.eps, " and ", layer.momentum);
-  require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
-  ctx.require_device(op, {x.value(), gamma.value(), beta.value(), layer.running_mean->value});
-}
-
-}  // namespace
-
 Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
                const Var& out) {
   const char* op = "batch_norm";
@@ -57,15 +41,14 @@ Var channel_moments(Context& ctx, const Var& x, const Var& out) {
   Var y = ctx.output(op, {2, channels}, out);
   Backend& b = ctx.backend;
   const Tensor mean = b.new_tensor(op, {channels}), inv_std = b.new_tensor(op, {channels});
-  const Tensor own = comm ? b.new_tensor(op, {2, channels}) : y.value();
   // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
-  b.fill(0.0F, own);
-  b.batch_norm_statistics(x.value(), 1.0F, 1.0F, own.row(0), own.row(1), mean, inv_std);
+  b.fill(0.0F, y.value());
+  const Tensor means = y.value().row(0), variances = y.value().row(1);
   if (comm) {
-    const Tensor all = b.new_tensor(op, {2 * comm->size(), channels});
-    comm->all_gather(own.reshaped({1, 2 * channels}), all.reshaped({comm->size(), 2 * channels}));
-    b.fill(0.0F, y.value());
-    b.batch_norm_join_statistics(all, x.value().rows(), 1.0F, 1.0F, y.value().row(0), y.value().row(1), mean, inv_std);
+    b.batch_norm_join_statistics(moments_of_ranks(b, op, x.value(), *comm), x.value().rows(), 1.0F, 1.0F, means,
+                                 variances, mean, inv_std);
+  } else {
+    b.batch_norm_statistics(x.value(), 1.0F, 1.0F, means, variances, mean, inv_std);
   }
   ctx.record(op, {x}, y,
              [x = x.value(), moments = y.value(), comm, rows](Backend& b, const Tensor& dy, GradTargets to) {

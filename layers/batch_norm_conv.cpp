@@ -14,16 +14,10 @@ Var batch_norm_conv(Context& ctx, const Var& x, const BatchNorm& norm, Activatio
 Var batch_norm_conv(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& norm, Activation f,
                     const Var& weight, const Conv2dOptions& options, const Var& out) {
   const char* op = "batch_norm_conv";
-  const Shape channels{x.shape().channels()};
-  for (const Shape& shape : {gamma.shape(), beta.shape(), norm.running_mean->shape, norm.running_var->shape}) {
-    require(shape == channels, op, "the input ", x.shape(), " needs parameters ", channels, ", got ", shape);
-  }
-  require(norm.eps > 0 && norm.momentum >= 0 && norm.momentum <= 1, op,
-          "eps must be positive and momentum from 0 to 1, got ", norm.eps, " and ", norm.momentum);
-  require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
+  require_sound(ctx, op, x, gamma, beta, norm, f);
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
   require(weight.value().dense(), op, "the weights must be dense");
-  ctx.require_device(op, {x.value(), gamma.value(), beta.value(), weight.value(), norm.running_mean->value});
+  ctx.require_device(op, {weight.value()});
   const NormStatistics statistics(ctx, op, x.value(), norm);
   Var y = ctx.output(op, shape, out);
   {

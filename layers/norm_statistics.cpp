@@ -2,6 +2,30 @@
 
 namespace gle {
 
+Tensor moments_of_ranks(Backend& b, const char* op, const Tensor& x, Comm& comm) {
+  const int64_t channels = x.channels();
+  const Tensor own = b.new_tensor(op, {2, channels});
+  const Tensor all = b.new_tensor(op, {2 * comm.size(), channels});
+  // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
+  b.fill(0.0F, own);
+  b.batch_norm_statistics(x, 1.0F, 1.0F, own.row(0), own.row(1), b.new_tensor(op, {channels}),
+                          b.new_tensor(op, {channels}));
+  comm.all_gather(own.reshaped({1, 2 * channels}), all.reshaped({comm.size(), 2 * channels}));
+  return all;
+}
+
+void require_sound(const Context& ctx, const char* op, const Var& x, const Var& gamma, const Var& beta,
+                   const BatchNorm& layer, Activation f) {
+  const Shape channels{x.shape().channels()};
+  for (const Shape& shape : {gamma.shape(), beta.shape(), layer.running_mean->shape, layer.running_var->shape}) {
+    require(shape == channels, op, "the input ", x.shape(), " needs parameters ", channels, ", got ", shape);
+  }
+  require(layer.eps > 0 && layer.momentum >= 0 && layer.momentum <= 1, op,
+          "eps must be positive and momentum from 0 to 1, got ", layer.eps, " and ", layer.momentum);
+  require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
+  ctx.require_device(op, {x.value(), gamma.value(), beta.value(), layer.running_mean->value});
+}
+
 NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, const BatchNorm& layer) {
   Backend& b = ctx.backend;
   const Tensor& running_mean = layer.running_mean->value;
@@ -24,15 +48,8 @@ NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, co
     b.batch_norm_statistics(x, layer.eps, layer.momentum, running_mean, running_var, mean, inv_std);
     return;
   }
-  // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
-  const Tensor own = b.new_tensor(op, {1, 2 * channels});
-  const Tensor all = b.new_tensor(op, {comm->size(), 2 * channels});
-  b.fill(0.0F, own);
-  b.batch_norm_statistics(x, layer.eps, 1.0F, own.slice(0, channels).reshaped({channels}),
-                          own.slice(channels, 2 * channels).reshaped({channels}), mean, inv_std);
-  comm->all_gather(own, all);
-  b.batch_norm_join_statistics(all.reshaped({2 * comm->size(), channels}), x.rows(), layer.eps, layer.momentum,
-                               running_mean, running_var, mean, inv_std);
+  b.batch_norm_join_statistics(moments_of_ranks(b, op, x, *comm), x.rows(), layer.eps, layer.momentum, running_mean,
+                               running_var, mean, inv_std);
 }
 
 void NormStatistics::backward(Backend& b, const Tensor& x, const Tensor& gamma, const Tensor& beta, Activation f,
