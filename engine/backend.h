@@ -32,7 +32,7 @@ class Backend {
   // What runs the kernels, for logs and reports: "cpu, avx512, 2 threads, onednn 2.6.3".
   virtual const char* description() const = 0;
 
-  // -- transfer (copy.cpp) ------------------------------------------------------------------------------------------
+  // -- transfer (runtime.cpp) ---------------------------------------------------------------------------------------
   // Host memory, in row order without pitch, to and from a tensor of any type. The host memory is the caller's again
   // when they return.
   virtual void upload(const void* host, const Tensor& to) = 0;

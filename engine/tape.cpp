@@ -1,6 +1,7 @@
 #include "engine/tape.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "engine/error.h"
@@ -16,7 +17,14 @@ void require_finite(Backend& backend, const Tensor& gradient, const char* op) {
   }
 }
 
+uint64_t next_pass() {
+  static std::atomic<uint64_t> passes = 0;
+  return ++passes;
+}
+
 }  // namespace
+
+Tape::Tape(Backend& backend) : backend_(backend), pass_(next_pass()) {}
 
 int Tape::new_slot(const Shape& shape) {
   if (slots_used_ == slots_.size()) {
@@ -34,7 +42,7 @@ int Tape::new_slot(const Shape& shape) {
 
 Var Tape::new_var(Tensor value) {
   const int slot = new_slot(value.shape());
-  return Var(std::move(value), slot, 0);
+  return Var(std::move(value), slot, 0, pass_);
 }
 
 Var Tape::leaf(Tensor value) {
@@ -57,7 +65,12 @@ Var Tape::parameter(Parameter& parameter) {
 }
 
 bool Tape::needs_gradient(const Var& var) const {
-  return var.slot_ != Var::kNoSlot && slots_[static_cast<size_t>(var.slot_)].needed;
+  if (var.slot_ == Var::kNoSlot) {
+    return false;
+  }
+  require(var.pass_ == pass_, "tape", "a Var ", var.shape(),
+          " is of another tape, or from before clear(): make a new one of its value");
+  return slots_[static_cast<size_t>(var.slot_)].needed;
 }
 
 bool Tape::needs_gradient(Inputs inputs) const {
@@ -70,7 +83,8 @@ Tape::Place Tape::place_of(const Var& var) {
 
 Tape::Node& Tape::append(const char* op, Inputs inputs, const Var& output) {
   invariant(inputs.size() <= kMostInputs, "an op has more inputs than a node of the tape holds");
-  invariant(output.slot_ != Var::kNoSlot, "the output of a recorded op was not made by this tape");
+  require(output.slot_ != Var::kNoSlot && output.pass_ == pass_, op,
+          "the place for its output must be a Var of the tape that records");
   if (nodes_used_ == nodes_.size()) {
     nodes_.emplace_back();
   }
@@ -230,9 +244,8 @@ void Tape::destroy_closures() {
 }
 
 Tensor Tape::gradient(const Var& leaf) const {
-  require(leaf.slot_ != Var::kNoSlot && static_cast<size_t>(leaf.slot_) < slots_used_ &&
-              slots_[static_cast<size_t>(leaf.slot_)].keep,
-          "gradient", "only leaves of this pass keep their gradients");
+  require(leaf.slot_ != Var::kNoSlot && leaf.pass_ == pass_ && slots_[static_cast<size_t>(leaf.slot_)].keep, "gradient",
+          "only leaves of this pass keep their gradients");
   return slots_[static_cast<size_t>(leaf.slot_)].grad;
 }
 
@@ -245,6 +258,7 @@ void Tape::clear() {
     }
   }
   slots_used_ = 0;
+  pass_ = next_pass();
 }
 
 }  // namespace gle

@@ -27,7 +27,7 @@ class Tape {
  public:
   using Inputs = std::initializer_list<std::reference_wrapper<const Var>>;
 
-  explicit Tape(Backend& backend) : backend_(backend) {}
+  explicit Tape(Backend& backend);
   ~Tape() { clear(); }
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -119,6 +119,7 @@ class Tape {
   void destroy_closures();
 
   Backend& backend_;
+  uint64_t pass_;  // no other tape has or had it
   Arena arena_;
   std::vector<Node> nodes_;
   std::vector<Slot> slots_;  // records beyond the used ones are kept for the next pass

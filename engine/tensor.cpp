@@ -15,7 +15,7 @@ std::ostream& operator<<(std::ostream& out, Device device) {
   return out << "cuda:" << device.index;
 }
 
-Tensor::Tensor(Buffer buffer, const Shape& shape, DType type, int64_t offset)
+Tensor::Tensor(Buffer buffer, const Shape& shape, DType type)
     : buffer_(std::move(buffer)),
       shape_(shape),
       rows_(shape.rows()),
@@ -23,8 +23,8 @@ Tensor::Tensor(Buffer buffer, const Shape& shape, DType type, int64_t offset)
       pitch_(shape.channels()),
       type_(type) {
   const auto bytes = static_cast<int64_t>(bytes_of(type));
-  invariant((offset + shape.elements()) * bytes <= static_cast<int64_t>(buffer_.bytes()), "tensor beyond its buffer");
-  data_ = buffer_.data() + offset * bytes;
+  invariant(shape.elements() * bytes <= static_cast<int64_t>(buffer_.bytes()), "tensor beyond its buffer");
+  data_ = buffer_.data();
 }
 
 Tensor Tensor::slice(int64_t begin, int64_t end) const {

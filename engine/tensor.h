@@ -16,7 +16,7 @@ size_t bytes_of(DType type);
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(Buffer buffer, const Shape& shape, DType type = DType::f32, int64_t offset = 0);
+  Tensor(Buffer buffer, const Shape& shape, DType type = DType::f32);
 
   explicit operator bool() const { return data_ != nullptr; }
   const Shape& shape() const { return shape_; }

@@ -43,6 +43,18 @@ struct alignas(64) Share {
 
 struct ThreadPool::State {
   explicit State(int threads) : shares(static_cast<size_t>(threads)) {}
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) {
+      worker.join();
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   std::vector<Share> shares;
   std::vector<std::thread> workers;
@@ -96,20 +108,15 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>(thread_count(threads))) {
   for (int thread = 1; thread < size(); ++thread) {
-    state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
+    try {
+      state_->workers.emplace_back([state = state_.get(), thread] { state->work(thread); });
+    } catch (const std::system_error& e) {
+      fail(ErrorCode::runtime, "thread ", thread + 1, " of ", size(), " cannot be started: ", e.what());
+    }
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-  for (std::thread& worker : state_->workers) {
-    worker.join();
-  }
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const { return static_cast<int>(state_->shares.size()); }
 

@@ -18,7 +18,8 @@ Var batch_norm(Context& ctx, const Var& x, const BatchNorm& layer, Activation f,
 Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& layer, Activation f,
                const Var& out) {
   const char* op = "batch_norm";
-  require_sound(ctx, op, x, gamma, beta, layer, f);
+  require_sound(ctx, op, x.shape(), gamma.value(), beta.value(), layer, f);
+  ctx.require_device(op, {x.value()});
   const NormStatistics statistics(ctx, op, x.value(), layer);
   Var y = ctx.output(op, x.shape(), out);
   ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
@@ -71,7 +72,8 @@ Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Batch
 Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Var& gamma, const Var& beta,
                      const BatchNorm& layer, Activation f, const Var& out) {
   const char* op = "batch_norm_given";
-  require_sound(ctx, op, x, gamma, beta, layer, f);
+  require_sound(ctx, op, x.shape(), gamma.value(), beta.value(), layer, f);
+  ctx.require_device(op, {x.value()});
   const Shape channels{x.shape().channels()};
   require(moments.shape() == Shape({2, x.shape().channels()}), op, "the input ", x.shape(), " needs moments [2,",
           x.shape().channels(), "], got ", moments.shape());

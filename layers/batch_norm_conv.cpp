@@ -14,7 +14,8 @@ Var batch_norm_conv(Context& ctx, const Var& x, const BatchNorm& norm, Activatio
 Var batch_norm_conv(Context& ctx, const Var& x, const Var& gamma, const Var& beta, const BatchNorm& norm, Activation f,
                     const Var& weight, const Conv2dOptions& options, const Var& out) {
   const char* op = "batch_norm_conv";
-  require_sound(ctx, op, x, gamma, beta, norm, f);
+  require_sound(ctx, op, x.shape(), gamma.value(), beta.value(), norm, f);
+  ctx.require_device(op, {x.value()});
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
   require(weight.value().dense(), op, "the weights must be dense");
   ctx.require_device(op, {weight.value()});

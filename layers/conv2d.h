@@ -10,11 +10,11 @@ struct Conv2d {
   Conv2dOptions options;
 };
 
-// Names the parameters "<name>.weight" and "<name>.bias". `kernel` is [R,S].
 struct Conv2dSizes {
   int64_t in, out;
   int kernel_h, kernel_w;
 };
+// Names the parameters "<name>.weight" and "<name>.bias".
 Conv2d make_conv2d(ParameterSet& set, const std::string& name, const Conv2dSizes& sizes, const Conv2dOptions& options,
                    bool with_bias);
 

@@ -14,16 +14,16 @@ Tensor moments_of_ranks(Backend& b, const char* op, const Tensor& x, Comm& comm)
   return all;
 }
 
-void require_sound(const Context& ctx, const char* op, const Var& x, const Var& gamma, const Var& beta,
+void require_sound(const Context& ctx, const char* op, const Shape& x, const Tensor& gamma, const Tensor& beta,
                    const BatchNorm& layer, Activation f) {
-  const Shape channels{x.shape().channels()};
+  const Shape channels{x.channels()};
   for (const Shape& shape : {gamma.shape(), beta.shape(), layer.running_mean->shape, layer.running_var->shape}) {
-    require(shape == channels, op, "the input ", x.shape(), " needs parameters ", channels, ", got ", shape);
+    require(shape == channels, op, "the input ", x, " needs parameters ", channels, ", got ", shape);
   }
   require(layer.eps > 0 && layer.momentum >= 0 && layer.momentum <= 1, op,
           "eps must be positive and momentum from 0 to 1, got ", layer.eps, " and ", layer.momentum);
   require(f.slope >= 0, op, "the slope must not be negative, got ", f.slope);
-  ctx.require_device(op, {x.value(), gamma.value(), beta.value(), layer.running_mean->value});
+  ctx.require_device(op, {gamma, beta, layer.running_mean->value});
 }
 
 NormStatistics::NormStatistics(Context& ctx, const char* op, const Tensor& x, const BatchNorm& layer) {

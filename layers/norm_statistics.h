@@ -10,8 +10,8 @@ inline Comm* ranks_of_statistics(const Context& ctx) { return ctx.sync_batch_nor
 // Of a batch spread over ranks: mean and unbiased variance of what each of them has, [2 ranks, C].
 Tensor moments_of_ranks(Backend& b, const char* op, const Tensor& x, Comm& comm);
 
-// Throws unless a batch-norm of x may have these parameters and this layer.
-void require_sound(const Context& ctx, const char* op, const Var& x, const Var& gamma, const Var& beta,
+// Throws unless a batch-norm of an input of this shape may have these parameters and this layer.
+void require_sound(const Context& ctx, const char* op, const Shape& x, const Tensor& gamma, const Tensor& beta,
                    const BatchNorm& layer, Activation f);
 
 // What a batch-norm subtracts and multiplies by, for the ops that contain one.

@@ -54,9 +54,10 @@ Var normalise_rows(Context& ctx, const Var& x, float beta) {
 Var take_columns(Context& ctx, const Var& x, const Tensor& columns) {
   const char* op = "take_columns";
   require(x.shape().rank() == 2, op, "the input must be [N,C], got ", x.shape());
-  require(columns.type() == DType::i32 && columns.elements() <= x.shape()[1], op, "of ", x.shape(), " ",
-          columns.elements(), " columns cannot be taken");
+  require(columns.type() == DType::i32 && columns.dense() && columns.elements() <= x.shape()[1], op, "of ", x.shape(),
+          " ", columns.elements(), " columns cannot be taken");
   ctx.require_device(op, {x.value(), columns});
+  ctx.backend.check_labels(columns, x.shape()[1]);
   Var y = ctx.new_var(op, {x.shape()[0], columns.elements()});
   ctx.backend.take_columns(x.value(), columns, y.value());
   ctx.record(op, {x}, y,

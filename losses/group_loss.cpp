@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layers/elementwise.h"
+
 namespace gle {
 
 namespace {
@@ -30,6 +32,8 @@ void check(const Context& ctx, const Var& embeddings, const Var& logits, const G
           options.smoothing);
   require((options.columns == Columns::of_batch) == static_cast<bool>(batch.columns().columns), kOp,
           "the batch was set for other columns than the options name");
+  require(options.cross_entropy_weight == 0 || !batch.narrowed(), kOp,
+          "cross-entropy needs the logits of all classes, and the batch was narrowed to its own");
   ctx.require_device(kOp, {embeddings.value(), logits.value(), given.value(), batch.labels()});
 }
 
@@ -89,6 +93,10 @@ GroupLossOptions official_group_loss() {
 Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const GroupBatch& batch,
                const GroupLossOptions& options, const Var& given, GroupLossDetails* details) {
   check(ctx, embeddings, logits, batch, options, given);
+  if (embeddings.value().data() == logits.value().data()) {
+    // Their gradients are written side by side, and must not be one.
+    return group_loss(ctx, embeddings, scale(ctx, logits, 1.0F), batch, options, given, details);
+  }
   const int64_t n = batch.size();
   const int64_t counted = options.mean_over == MeanOver::all ? n : std::max<int64_t>(1, n - batch.anchor_count());
   const float weight = options.weight / static_cast<float>(counted);

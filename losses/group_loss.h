@@ -46,6 +46,7 @@ class GroupBatch {
   // On the host: whether each sample is an anchor, and the class of each refined column.
   std::span<const uint8_t> anchors() const { return anchors_; }
   std::span<const int32_t> refined_classes() const { return present_; }
+  bool narrowed() const { return !present_.empty() && !columns_.columns; }
   std::span<const int32_t> targets() const { return targets_; }
 
  private:
@@ -66,10 +67,10 @@ struct GroupLossDetails {
   std::vector<double> functional;            // F(X_t) = sum_ij W_ij <x_i, x_j>, which never decreases
 };
 
-// The Group Loss of embeddings[n,D] and logits[n,C], a single number [1]: backend.h has its formula, METHOD its
-// meaning. `given` [n,n], if there is one, holds similarities known beforehand, and negative numbers where the
-// embeddings are to say; with all entries known the embeddings may be an empty Var. Finite, with finite gradients,
-// whatever finite numbers go in.
+// The Group Loss of embeddings[n,D] and logits[n,C], a single number [1]: backend.h has its formula,
+// docs/group-loss.md its meaning. `given` [n,n], if there is one, holds similarities known beforehand, and negative
+// numbers where the embeddings are to say; with all entries known the embeddings may be an empty Var. Finite, with
+// finite gradients, whatever finite numbers go in, if the rows of `given` have finite sums.
 Var group_loss(Context& ctx, const Var& embeddings, const Var& logits, const GroupBatch& batch,
                const GroupLossOptions& options, const Var& given = Var(), GroupLossDetails* details = nullptr);
 

@@ -213,7 +213,7 @@ Var similarities(Context& ctx, const Var& embeddings, const GroupRefinement& opt
 Var prior(Context& ctx, const Var& logits, const GroupBatch& batch, float temperature) {
   const int64_t n = batch.size();
   Var z = logits;
-  if (!batch.refined_classes().empty()) {
+  if (batch.columns().columns) {
     const auto columns = static_cast<int64_t>(batch.refined_classes().size());
     Values selection(static_cast<size_t>(columns * batch.classes()));
     for (int64_t c = 0; c < columns; ++c) {

@@ -173,6 +173,16 @@ TEST_F(CachingAllocatorTest, NeverHoldsMoreThanItsLimit) {
   EXPECT_LT(refused, 1900);
 }
 
+TEST_F(CachingAllocatorTest, SmallPiecesShareWhatIsLeftOfTheLimit) {
+  CachingAllocator allocator(source_.source(), 33 * kMiB);
+  const Buffer most = allocator.allocate(32 * kMiB, "most");
+  std::vector<Buffer> small(1024);
+  for (Buffer& buffer : small) {
+    buffer = allocator.allocate(1024, "small");
+  }
+  EXPECT_EQ(source_.given, 2);
+}
+
 TEST_F(CachingAllocatorTest, ReleasesUnusedSegmentsBeforeItRefuses) {
   CachingAllocator allocator(source_.source(), 100 * kMiB);
   for (int i = 0; i < 2; ++i) {

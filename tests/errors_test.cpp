@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
@@ -12,6 +14,8 @@
 #include "layers/pool2d.h"
 #include "layers/rows.h"
 #include "losses/cross_entropy.h"
+#include "losses/proxy_anchor_loss.h"
+#include "losses/proxy_nca_loss.h"
 #include "tests/expect_error.h"
 #include "tests/machines.h"
 #include "tests/values.h"
@@ -101,6 +105,26 @@ TEST_F(ErrorsTest, ConvBatchNormShapes) {
   }
 }
 
+TEST_F(ErrorsTest, ConvolutionFoldedWithParametersOfOtherSizes) {
+  const Conv2dSizes sizes{.in = 3, .out = 4, .kernel_h = 1, .kernel_w = 1};
+  const Conv2d conv = make_conv2d(set_, "conv", sizes, {}, false);
+  Parameter& bias = set_.add("bias", {3});
+  const BatchNorm of_four = make_batch_norm(set_, "four", 4);
+  ConvBatchNorm narrow{conv, norm(2)};
+  ConvBatchNorm biased{{.weight = conv.weight, .bias = &bias, .options = {}}, of_four};
+  ConvBatchNorm flat{conv, of_four};
+  flat.norm.eps = 0;
+  Context inference{.backend = backend_};
+  const Var x = var({1, 2, 2, 3});
+  EXPECT_ERROR(conv_batch_norm(inference, x, narrow, set_, kRelu), ErrorCode::usage, {"[1,2,2,4]", "[4]", "[2]"});
+  EXPECT_ERROR(conv_batch_norm(inference, x, biased, set_, kRelu), ErrorCode::usage, {"bias of 4"});
+  EXPECT_ERROR(conv_batch_norm(inference, x, flat, set_, kRelu), ErrorCode::usage, {"eps", "0"});
+}
+
+TEST_F(ErrorsTest, AVarOfBytes) {
+  EXPECT_ERROR(Var(backend_.new_tensor("test", {2, 3}, DType::u8)), ErrorCode::usage, {"floats", "[2,3]"});
+}
+
 TEST_F(ErrorsTest, PoolShapes) {
   const Var x = var({1, 5, 6, 3});
   for (const auto pool : {max_pool, average_pool}) {
@@ -143,6 +167,19 @@ TEST_F(ErrorsTest, RowsShapes) {
   EXPECT_ERROR(centre_rows(ctx_, image), ErrorCode::usage, {"centre_rows", "[N,C]", "[1,2,2,3]"});
   EXPECT_ERROR(normalise_rows(ctx_, image), ErrorCode::usage, {"normalise_rows", "[N,C]", "[1,2,2,3]"});
   EXPECT_ERROR(normalise_rows(ctx_, var({2, 2}), kNaN), ErrorCode::usage, {"normalise_rows", "beta", "nan"});
+  EXPECT_ERROR(take_columns(ctx_, var({2, 3}), labels_of(backend_, {0, 1, 1, 2})), ErrorCode::usage, {"4 columns"});
+  EXPECT_ERROR(take_columns(ctx_, var({2, 3}), labels_of(backend_, {0, 3})), ErrorCode::data, {"3"});
+}
+
+TEST_F(ErrorsTest, LabelsOfProxies) {
+  const Var embeddings = var({2, 4}), proxies = var({3, 4});
+  for (const auto& loss : std::vector<std::function<void(const Tensor&)>>{
+           [&](const Tensor& labels) { proxy_nca_loss(ctx_, embeddings, labels, proxies, 3); },
+           [&](const Tensor& labels) { proxy_anchor_loss(ctx_, embeddings, labels, proxies, 0.1F, 32); }}) {
+    EXPECT_ERROR(loss(backend_.new_tensor("test", {2}, DType::u8)), ErrorCode::usage, {"2 whole numbers"});
+    EXPECT_ERROR(loss(labels_of(backend_, {0})), ErrorCode::usage, {"2 whole numbers", "[1]"});
+    EXPECT_ERROR(loss(labels_of(backend_, {0, 3})), ErrorCode::data, {"label 3"});
+  }
 }
 
 TEST_F(ErrorsTest, CrossEntropyArguments) {

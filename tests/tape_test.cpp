@@ -219,6 +219,18 @@ TEST_F(TapeTest, ClearForgetsWhatWasRecorded) {
   EXPECT_EQ(tape_.size(), 0U);
 }
 
+TEST_F(TapeTest, AVarOfAnotherPassOrTapeIsAnError) {
+  const Var old = tape_.leaf(ones({2}));
+  tape_.clear();
+  const Var now = tape_.leaf(ones({2}));
+  EXPECT_ERROR(scale(ctx_, old, 2), ErrorCode::usage, {"another tape", "[2]"});
+  Tape other(*backend_);
+  EXPECT_ERROR(scale(ctx_, other.leaf(ones({2})), 2), ErrorCode::usage, {"another tape"});
+  EXPECT_ERROR(activation(ctx_, now, kRelu, Var(ones({2}))), ErrorCode::usage, {"activation", "the tape that records"});
+  tape_.backward(add(ctx_, now, Var(old.value())), ones({2}));
+  EXPECT_EQ(gradient(now), (Floats{1, 1}));
+}
+
 TEST_F(TapeTest, ParameterGradientsOverwriteThenAdd) {
   ParameterSet set;
   Parameter& p = set.add("p", {2});

@@ -115,13 +115,6 @@ TEST_F(TensorTest, SlicesCountInElementsOfTheirType) {
   EXPECT_EQ(bytes_of(DType::f32), 4U);
 }
 
-TEST_F(TensorTest, TakesAnOffsetIntoItsBuffer) {
-  const Tensor whole = counting({32});
-  const Buffer buffer = allocator_.allocate(128, "test");
-  const Tensor part(buffer, {2, 4}, DType::f32, 8);
-  EXPECT_EQ(reinterpret_cast<std::byte*>(part.data()) - buffer.data(), 32);
-}
-
 TEST_F(TensorTest, BeyondItsBufferIsOurBug) {
   const Buffer buffer = allocator_.allocate(64, "test");
   EXPECT_DEATH(Tensor(buffer, {17}), "tensor beyond its buffer");

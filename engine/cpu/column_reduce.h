@@ -38,6 +38,7 @@ GLE_INLINE void reduce_columns(ThreadPool& pool, const Pieces& pieces, int64_t c
         chunk(row, rows, row - begin, c, vectors, lanes, partial + c);
       });
     }
+    stream_fence();  // a chunk may stream
   });
 }
 

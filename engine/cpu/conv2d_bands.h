@@ -4,13 +4,9 @@
 
 #include <cstring>
 
-#include "engine/cpu/simd.h"
+#include "engine/cpu/whole_numbers.h"
 
 namespace gle::cpu::GLE_ISA {
-
-GLE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-GLE_INLINE int64_t larger(int64_t a, int64_t b) { return a < b ? b : a; }
-GLE_INLINE int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Bands {
   int64_t total_images, total_rows;

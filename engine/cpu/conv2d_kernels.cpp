@@ -7,7 +7,7 @@
 // (h, w) with the same ((h + pad_h) mod stride_h, (w + pad_w) mod stride_w) meet the same subset of the kernel, and
 // among themselves form a convolution of stride 1. A phase without kernel elements has gradient 0.
 //
-// 3x3 kernels of stride 1 go another way in both directions (conv2d_winograd.h).
+// 3x3 kernels of stride 1 with enough channels go another way in both directions (conv2d_winograd.h).
 
 #include "engine/cpu/conv2d_kernels.h"
 

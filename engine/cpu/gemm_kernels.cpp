@@ -5,8 +5,8 @@
 
 #include "engine/cpu/gemm_kernels.h"
 
-#include "engine/cpu/conv2d_bands.h"
 #include "engine/cpu/tile_kernels.h"
+#include "engine/cpu/whole_numbers.h"
 
 namespace gle::cpu::GLE_ISA {
 namespace {

@@ -17,7 +17,6 @@ namespace gle::cpu::GLE_ISA {
 namespace {
 
 constexpr float kFloor = 1e-12F;
-constexpr float kNoMass = 1e-30F;
 constexpr int64_t kRows = 8;  // that a thread takes at a time
 
 struct Prior {
@@ -177,8 +176,8 @@ void CpuBackend::group_loss_forward(const Tensor& embeddings, const Tensor& give
   // Not one place for both, though they are never used at once: lines would have to change cores between them.
   float* refine_memory = scratch.take(refining);
   float* similarity_memory = scratch.take(comparing);
-  runtime_.pool.parallel_for(pieces_of(task.all, kRows), [&](int64_t piece, int) {
-    for (int64_t i = piece * kRows; i < at_most((piece + 1) * kRows, task.all); ++i) {
+  runtime_.pool.parallel_for(divide_up(task.all, kRows), [&](int64_t piece, int) {
+    for (int64_t i = piece * kRows; i < smaller((piece + 1) * kRows, task.all); ++i) {
       if (embeddings) {
         find_mean(similarity, i);
       }
@@ -243,7 +242,7 @@ void CpuBackend::group_loss_backward(const Tensor& embeddings, const Tensor& giv
     }
   };
   const int64_t stripes = dembeddings ? stripes_of(similarity) : 0;
-  const int64_t pieces = at_least(stripes, pieces_of(all, kRows));
+  const int64_t pieces = larger(stripes, divide_up(all, kRows));
   runtime_.pool.parallel_for(pieces, [&](int64_t piece, int thread) {
     if (piece < stripes) {
       stripe_backward(similarity, piece, thread, dembeddings, similarity_memory);

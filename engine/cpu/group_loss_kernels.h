@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/cpu/tile_kernels.h"
+#include "engine/cpu/whole_numbers.h"
 #include "engine/options.h"
 #include "engine/thread_pool.h"
 
@@ -24,9 +25,8 @@ struct Scratch {
   }
 };
 
-GLE_INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-GLE_INLINE int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-GLE_INLINE int64_t pieces_of(int64_t total, int64_t piece) { return (total + piece - 1) / piece; }
+inline constexpr float kNoMass = 1e-30F;  // a probability below it counts as 0
+
 // Distance of rows that a product reads: rows a power of two apart would share a cache set.
 GLE_INLINE int64_t padded_row(int64_t floats) { return (floats + 15) / 16 * 16 + 16; }
 
@@ -79,7 +79,7 @@ struct RefineTask {
 // what a step works on is one stretch of memory, however many classes there are.
 inline constexpr int64_t kTile = 64;
 
-GLE_INLINE int64_t tile_columns(const RefineTask& t, int64_t first) { return at_most(kTile, t.classes - first); }
+GLE_INLINE int64_t tile_columns(const RefineTask& t, int64_t first) { return smaller(kTile, t.classes - first); }
 GLE_INLINE int64_t tile_row(const RefineTask& t, int64_t first, int64_t row) {
   return first * t.n + row * tile_columns(t, first);
 }

@@ -23,13 +23,12 @@ namespace gle::cpu::GLE_ISA {
 namespace {
 
 constexpr float kNoSupport = 1e-20F;
-constexpr float kNoMass = 1e-30F;
 constexpr int64_t kPanel = ChannelBlocks::kWide * kLanes;
 
 // Work of some microseconds.
 GLE_INLINE int64_t columns_of_piece(const RefineTask& t) {
-  const int64_t wanted = at_least((int64_t{1} << 16) / (t.n * t.n), pieces_of(t.classes, 32));
-  return pieces_of(wanted, kTile) * kTile;
+  const int64_t wanted = larger((int64_t{1} << 16) / (t.n * t.n), divide_up(t.classes, 32));
+  return divide_up(wanted, kTile) * kTile;
 }
 
 struct Layout {
@@ -43,7 +42,7 @@ struct Layout {
 GLE_INLINE Layout layout(const RefineTask& t, int threads, float* memory, int64_t* used) {
   Scratch scratch{memory};
   Layout l{};
-  l.pieces = pieces_of(t.classes, columns_of_piece(t));
+  l.pieces = divide_up(t.classes, columns_of_piece(t));
   l.ld = padded_row(t.all);
   l.w = scratch.take(t.n * l.ld);
   l.scaled = scratch.take(t.n * l.ld);
@@ -62,7 +61,7 @@ GLE_INLINE void for_panels(const float* tile, int64_t n, int64_t columns, float*
   for (int64_t c = 0; c < columns; c += kPanel) {
     const float* panel = tile;
     if (columns != kPanel) {
-      pack_rows(tile + c, columns, n, at_most(kPanel, columns - c), kPanel, memory);
+      pack_rows(tile + c, columns, n, smaller(kPanel, columns - c), kPanel, memory);
       panel = memory;
     }
     body(c, panel);
@@ -85,9 +84,9 @@ GLE_INLINE void for_vectors_of_panel(int64_t c, int64_t columns, const Body& bod
 // body(first column, columns) for the tiles of a piece.
 template <class Body>
 GLE_INLINE void for_tiles(const RefineTask& t, int64_t piece, const Body& body) {
-  const int64_t begin = piece * columns_of_piece(t), end = at_most(begin + columns_of_piece(t), t.classes);
+  const int64_t begin = piece * columns_of_piece(t), end = smaller(begin + columns_of_piece(t), t.classes);
   for (int64_t c = begin; c < end; c += kTile) {
-    body(c, at_most(kTile, end - c));
+    body(c, smaller(kTile, end - c));
   }
 }
 
@@ -143,7 +142,7 @@ void refine_piece(const RefineTask& t, const Layout& l, int64_t piece, int threa
     const float* from = y + first * t.n;
     float* to = next + first * t.n;
     for_panels(from, t.n, columns, memory, [&](int64_t c, const float* panel) {
-      const float* start = support_of_anchors(t, l, first + c, at_most(kPanel, columns - c), support);
+      const float* start = support_of_anchors(t, l, first + c, smaller(kPanel, columns - c), support);
       use_products(l.scaled, l.ld, t.n, t.n, panel, start, [&](int64_t i, const vf(&weights)[ChannelBlocks::kWide]) {
         const vf scale = set1(scales[i]);
         const vi target = set1i(static_cast<int32_t>(t.target(i) - first));

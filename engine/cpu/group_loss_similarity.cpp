@@ -4,7 +4,7 @@
 //   backward  M = dR + dR^T with its diagonal 0, d_i = sum_j M_ij R_ij:
 //             dE = K C,  K_ij = f_i u_i (M_ij - [i = j] d_i) u_j
 // m_i is the mean of f_i e_i (0 for the cosine). Rows of C sum to zero, so those of dE do: the gradient of the centring
-// needs no pass of its own. f_i is 1 but for rows so large or small that their squares would leave the range of floats.
+// needs no pass of its own. f_i is 1 but for rows so large that their squares would leave the range of floats.
 // A row with no more spread than rounding leaves, or smaller than 1e-12, points nowhere: u_i = 0.
 //
 // P is summed over slices of the features, one for each piece of work: what a thread centres no other reads. A slice
@@ -25,7 +25,7 @@ constexpr int64_t kSlice = 512, kStripe = 64;  // features
 constexpr int kSide = kLanes == 16 ? 4 : 3;    // samples: a square and one row more fit in the registers
 constexpr float kTiny = 1e-12F;
 constexpr float kRounding = 1e-12F;  // of a centred row, squared, relative to its mean
-constexpr float kSmall = 1e-15F, kLarge = 1e15F;
+constexpr float kLarge = 1e15F;
 
 struct RowSum {
   float sum, largest;
@@ -57,7 +57,7 @@ GLE_INLINE void centre(const SimilarityTask& t, int64_t i, int64_t first, int64_
               [&](int64_t c, auto lanes) { store(to + c, lanes.keep(fma(lanes.load(x + c), factor, minus), zero())); });
 }
 
-GLE_INLINE int64_t slices_of(const SimilarityTask& t) { return pieces_of(t.features, kSlice); }
+GLE_INLINE int64_t slices_of(const SimilarityTask& t) { return divide_up(t.features, kSlice); }
 constexpr int64_t kSquare = (kSide * kSide + 15) / 16 * 16;
 
 // body(square, i, j) for the squares on and below the diagonal: its number and its first samples.
@@ -72,7 +72,7 @@ GLE_INLINE void for_squares(int64_t n, const Body& body) {
 }
 
 GLE_INLINE int64_t floats_of_squares(int64_t n) {
-  const int64_t side = pieces_of(n, kSide);
+  const int64_t side = divide_up(n, kSide);
   return side * (side + 1) / 2 * kSquare;
 }
 
@@ -97,8 +97,8 @@ GLE_INLINE void square_product(const float* rows, int64_t ld, int64_t features, 
                                float* square) {
   const float *left[kSide], *right[kSide];
   for (int k = 0; k < kSide; ++k) {
-    left[k] = rows + at_most(i + k, n - 1) * ld;
-    right[k] = rows + at_most(j + k, n - 1) * ld;
+    left[k] = rows + smaller(i + k, n - 1) * ld;
+    right[k] = rows + smaller(j + k, n - 1) * ld;
   }
   vf sums[kSide * kSide] = {};
   for (int64_t c = 0; c < features; c += kLanes) {
@@ -116,7 +116,7 @@ GLE_INLINE void square_product(const float* rows, int64_t ld, int64_t features, 
 }
 
 void slice_product(const SimilarityTask& t, int64_t slice, float* rows, float* squares) {
-  const int64_t first = slice * kSlice, run = at_most(kSlice, t.features - first), ld = padded_row(kSlice);
+  const int64_t first = slice * kSlice, run = smaller(kSlice, t.features - first), ld = padded_row(kSlice);
   for (int64_t i = 0; i < t.n; ++i) {
     centre(t, i, first, run, rows + i * ld);
   }
@@ -135,7 +135,7 @@ GLE_INLINE void add_slices(const SimilarityTask& t, float* squares) {
         lanes.store(sum + l, lanes.load(sum + l) + lanes.load(sum + slice * floats + l));
       });
     }
-    const int64_t rows = at_most(kSide, t.n - i), columns = at_most(kSide, t.n - j);
+    const int64_t rows = smaller(kSide, t.n - i), columns = smaller(kSide, t.n - j);
     for (int64_t k = 0; k < rows; ++k) {
       for (int64_t l = 0; l < columns; ++l) {
         t.similarities[(i + k) * t.n + j + l] = t.similarities[(j + l) * t.n + i + k] = sum[k * kSide + l];
@@ -189,7 +189,7 @@ GLE_INLINE float smallest(const SimilarityTask& t) {
 int64_t similarity_scratch(const SimilarityTask& t, int threads) {
   const int64_t forward = slices_of(t) * floats_of_squares(t.n) + threads * t.n * padded_row(kSlice);
   const int64_t backward = t.n * padded_row(t.n) + t.n + threads * t.n * kStripe;
-  return at_least(forward, backward) + 48;
+  return larger(forward, backward) + 48;
 }
 
 void find_mean(const SimilarityTask& t, int64_t i) {
@@ -199,7 +199,7 @@ void find_mean(const SimilarityTask& t, int64_t i) {
   if (row.largest < kTiny) {
     factor = 0.0F;
     row.sum = 0.0F;
-  } else if (row.largest < kSmall || row.largest > kLarge) {
+  } else if (row.largest > kLarge) {
     factor = 1.0F / row.largest;
     row = row_sum(x, t.features, factor);
   }
@@ -246,7 +246,7 @@ void similarity_forward(ThreadPool& pool, const SimilarityTask& t, float* memory
   }
 }
 
-int64_t stripes_of(const SimilarityTask& t) { return pieces_of(t.features, kStripe); }
+int64_t stripes_of(const SimilarityTask& t) { return divide_up(t.features, kStripe); }
 
 void similarity_backward(const SimilarityTask& t, float* dw, const GradTarget& dembeddings, const GradTarget& dgiven,
                          float* scratch) {
@@ -335,7 +335,7 @@ void similarity_backward(const SimilarityTask& t, float* dw, const GradTarget& d
 void stripe_backward(const SimilarityTask& t, int64_t stripe, int thread, const GradTarget& dembeddings,
                      float* scratch) {
   const int64_t first = stripe * kStripe, n = t.n;
-  const ChannelBlocks blocks{at_most(kStripe, t.features - first)};
+  const ChannelBlocks blocks{smaller(kStripe, t.features - first)};
   const BackwardMemory memory(n, scratch);
   float* panels = memory.threads + thread * n * kStripe;
   for (int64_t b = 0; b < blocks.count; ++b) {

@@ -35,7 +35,7 @@ struct Task {
   GLE_INLINE bool negative(int64_t i, int64_t j) const { return row_labels[i] != column_labels[j]; }
   GLE_INLINE double distance(int64_t i, int64_t j) const {
     const double square = at(i, i) + at(j, j) - 2 * at(i, j);
-    return square > 0 ? std::sqrt(square) : 0;
+    return square <= 0 ? 0 : std::sqrt(square);
   }
   GLE_INLINE void add_distance(int64_t i, int64_t j, double dd) const {
     const double d = distance(i, j);

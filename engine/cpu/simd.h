@@ -129,7 +129,6 @@ GLE_INLINE vf to_float(vi a) { return _mm_cvtepi32_ps((__m128i)a); }
 
 GLE_INLINE vf zero() { return vf{}; }
 GLE_INLINE vmask gt(vf a, vf b) { return lt(b, a); }
-GLE_INLINE vmask ge(vf a, vf b) { return le(b, a); }
 GLE_INLINE vf abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 GLE_INLINE vf rsqrt(vf a) { return set1(1.0F) / sqrt(a); }  // to the last bit or so, not the 12-bit estimate
 GLE_INLINE vf leaky_relu(vf a, vf slope) { return select(lt(a, zero()), a * slope, a); }
@@ -238,29 +237,6 @@ GLE_INLINE vf exp(vf a) {
   p = fma(p, r * r, r) + 1.0F;
   const vi half = n >> 1;
   return p * (vf)((half + 127) << 23) * (vf)((n - half + 127) << 23);
-}
-
-// ln a: a = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)). 0 gives -inf, below 0 NaN, inf inf; subnormals are exact.
-GLE_INLINE vf log(vf a) {
-  const vmask tiny = lt(a, set1(1.17549435e-38F));
-  const vi bits = (vi)select(tiny, a * 8388608.0F, a) - 0x3f3504f3;
-  const vf e = to_float(bits >> 23) - select(tiny, set1(23.0F), zero());
-  const vf f = (vf)((bits & 0x007fffff) + 0x3f3504f3) - 1.0F;
-  const vf z = f * f;
-  vf p = set1(7.0376836292e-2F);
-  p = fma(p, f, set1(-1.1514610310e-1F));
-  p = fma(p, f, set1(1.1676998740e-1F));
-  p = fma(p, f, set1(-1.2420140846e-1F));
-  p = fma(p, f, set1(1.4249322787e-1F));
-  p = fma(p, f, set1(-1.6668057665e-1F));
-  p = fma(p, f, set1(2.0000714765e-1F));
-  p = fma(p, f, set1(-2.4999993993e-1F));
-  p = fma(p, f, set1(3.3333331174e-1F));
-  const vf tail = fma(e, set1(-2.12194440e-4F), fma(z, set1(-0.5F), f * z * p));
-  vf y = fma(e, set1(0.693359375F), f + tail);
-  y = select(lt(a, set1(__builtin_inff())), y, a);  // inf and NaN pass
-  y = select(eq(a, zero()), set1(-__builtin_inff()), y);
-  return select(lt(a, zero()), set1(__builtin_nanf("")), y);
 }
 
 // -- for the memory-bound kernels: bytes, masks, stores past the caches

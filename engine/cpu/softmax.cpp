@@ -3,7 +3,7 @@
 //   softmax        y = exp(x - m) / s           dx = y (dy - sum y dy)
 //   log_softmax    y = (x - m) - log s          dx = dy - exp(y) sum dy
 //   cross entropy  L = mean of log s + (1 - e) (m - x_label) + e mean(m - x), e the smoothing
-//                  dx = dL (exp(x - (m + log s)) - t) / rows.  Saved: m + log s of each row
+//                  dx = dL (exp(x - (m + log s)) - t) / rows.  Saved: m and log s of each row
 // Only differences from m are formed, so large logits do no harm. -inf counts as a class of no weight; a row of nothing
 // else has no softmax and gives NaN, as does a NaN or +inf.
 

@@ -26,7 +26,7 @@ namespace {
 
 constexpr float kTiny = 1e-12F;
 constexpr float kRounding = 1e-12F;  // of a centred row, squared, relative to its mean
-constexpr float kSmall = 1e-15F, kLarge = 1e15F;
+constexpr float kLarge = 1e15F;
 
 struct FindMeans {
   SimilarityTask t;
@@ -50,7 +50,7 @@ struct FindMeans {
       }
     });
     largest = group.max(largest);
-    const bool nothing = largest < kTiny, extreme = largest < kSmall || largest > kLarge;
+    const bool nothing = largest<kTiny, extreme = largest> kLarge;
     const float factor = nothing ? 0.0F : extreme ? 1.0F / largest : 1.0F;
     const float total = sum<kWidth>(group, row, factor);
     if (group.lane == 0) {

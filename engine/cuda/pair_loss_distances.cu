@@ -21,7 +21,7 @@ constexpr double kNear = 1e-6;
 
 __device__ inline double distance(const PairTask& t, int64_t i, int64_t j) {
   const double square = t.at(i, i) + t.at(j, j) - 2 * t.at(i, j);
-  return square > 0 ? sqrt(square) : 0;
+  return square <= 0 ? 0 : sqrt(square);
 }
 
 // Of the distances of a batch.

@@ -90,7 +90,7 @@ CachingAllocator::Block* CachingAllocator::take_segment(size_t bytes) {
     const size_t room = limit_ == kNoLimit ? SIZE_MAX : limit_ - std::min(limit_, reserved_);
     size_t segment_bytes = round_up(std::max(bytes, kSmallestSegment), kPage);
     if (segment_bytes > room) {
-      segment_bytes = bytes;
+      segment_bytes = room;  // all that is left, and not a segment for each of many small tensors
     }
     if (segment_bytes > room || segment_bytes < bytes) {
       continue;

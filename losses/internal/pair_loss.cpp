@@ -7,15 +7,19 @@
 
 namespace gle {
 
+void require_labels(const Context& ctx, const char* op, const Tensor& labels, int64_t rows) {
+  require(labels.type() == DType::i32 && labels.dense() && labels.elements() == rows, op, "the labels must be ", rows,
+          " whole numbers, got ", labels.shape());
+  ctx.require_device(op, {labels});
+}
+
 Var pair_loss(Context& ctx, const char* op, const Var& x, const Tensor& x_labels, const Var& y, const Tensor& y_labels,
               Pairs pairs, const PairLossOptions& options) {
   require(x.shape().rank() == 2 && y.shape().rank() == 2 && x.shape()[1] == y.shape()[1], op,
           "needs two matrices of as many columns, got ", x.shape(), " and ", y.shape());
-  for (const auto& [labels, rows] : {std::pair{x_labels, x.shape()[0]}, std::pair{y_labels, y.shape()[0]}}) {
-    require(labels.type() == DType::i32 && labels.dense() && labels.elements() == rows, op, "the labels must be ", rows,
-            " whole numbers, got ", labels.shape());
-  }
-  ctx.require_device(op, {x.value(), x_labels, y.value(), y_labels});
+  require_labels(ctx, op, x_labels, x.shape()[0]);
+  require_labels(ctx, op, y_labels, y.shape()[0]);
+  ctx.require_device(op, {x.value(), y.value()});
   const Var s = linear(ctx, x, y, Var());
   Var loss = ctx.new_var(op, {1});
   const Tensor ds = ctx.backend.new_tensor(op, s.shape());

@@ -266,6 +266,33 @@ TEST(GroupLoss, RefusesWhatDoesNotFit) {
   GroupLossOptions other = o;
   other.columns = Columns::of_batch;
   EXPECT_ERROR(group_loss(ctx, e, z, batch, other), ErrorCode::usage, {"other columns"});
+  GroupBatch narrow;
+  narrow.set(ctx, labels, 5, other);
+  narrow.narrow();
+  o.cross_entropy_weight = 1;
+  EXPECT_ERROR(group_loss(ctx, e, Var(on_device(b, Array({3, 3}, 1.0))), narrow, o), ErrorCode::usage,
+               {"all classes", "narrowed"});
+}
+
+TEST(GroupLoss, EmbeddingsMayBeTheLogitsThemselves) {
+  Backend& b = any_backend();
+  Draw draw(404);
+  GroupLossOptions o;
+  o.cross_entropy_weight = 1;
+  const GroupProblem p = draw_group_problem(draw, 20, 30, 30, o, Given::none);
+  Tape tape(b);
+  Context ctx{.backend = b, .tape = &tape, .mode = Mode::training};
+  GroupBatch batch;
+  p.set(ctx, batch);
+  const Tensor value = on_device(b, p.logits);
+  const Var both = tape.leaf(value), embeddings = tape.leaf(value), logits = tape.leaf(on_device(b, p.logits));
+  tape.backward(group_loss(ctx, both, both, batch, p.c.options));
+  const std::vector<float> together = read(b, tape.gradient(both));
+  tape.backward(group_loss(ctx, embeddings, logits, batch, p.c.options));
+  const std::vector<float> first = read(b, tape.gradient(embeddings)), second = read(b, tape.gradient(logits));
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_NEAR(together[i], first[i] + second[i], 1e-7);
+  }
 }
 
 }  // namespace

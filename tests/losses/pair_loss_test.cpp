@@ -1,7 +1,12 @@
 // The losses of pairs against PyTorch, and through the registry, by name.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "losses/contrastive_loss.h"
 #include "losses/registry.h"
+#include "losses/triplet_loss.h"
 #include "models/files/npy.h"
 #include "tests/array.h"
 #include "tests/expect_error.h"
@@ -74,6 +79,21 @@ TEST(PairLosses, EqualPyTorch) {
     }
   }
   EXPECT_GE(compared, 7);
+}
+
+TEST(PairLosses, ANumberThatIsNoneShowsInTheLoss) {
+  Backend& b = any_backend();
+  Context ctx{.backend = b, .mode = Mode::training};
+  const Tensor embeddings = b.new_tensor("test", {4, 2});
+  const std::vector<float> values = {std::numeric_limits<float>::quiet_NaN(), 1, 1, 1, 1, 1, 1, 1};
+  b.upload(values.data(), embeddings);
+  const Var x(embeddings);
+  const Tensor labels = b.new_tensor("test", {4}, DType::i32);
+  const std::vector<int32_t> numbers = {0, 0, 1, 1};
+  b.upload(numbers.data(), labels);
+  for (const Var& loss : {contrastive_loss(ctx, x, labels, 0.5F), triplet_loss(ctx, x, labels, Triplets::all, 0.2F)}) {
+    EXPECT_TRUE(std::isnan(read(b, loss.value())[0]));
+  }
 }
 
 TEST(LossRegistry, FindsEveryLossByItsNameAndNamesThemAllIfThereIsNone) {
