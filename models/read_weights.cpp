@@ -3,6 +3,7 @@
 #include "models/files/npy.h"
 #include "models/files/pth.h"
 #include "models/files/safetensors.h"
+#include "models/files/sha256.h"
 #include "models/files/zip.h"
 #include "models/weights.h"
 
@@ -25,6 +26,7 @@ WeightFile from_npz(const Npz& npz, const std::string& name) {
 }  // namespace
 
 WeightFile parse_weights(Bytes bytes, const std::string& name) {
+  require_sha256_of_name(bytes, name);
   if (looks_like_checkpoint(bytes)) {
     WeightFile file = parse_safetensors(section(parse_checkpoint(bytes, name), kWeightsSection, name), name);
     file.format = "checkpoint";

@@ -90,12 +90,12 @@ std::vector<WeightTensor> from_2015_names(const Network& network, const WeightFi
   return result;
 }
 
-// [K,C,R,S] -> [K,R,S,C], or back; others stay as they are.
-std::vector<float> turned(const std::vector<float>& from, const Shape& s, bool to_network) {
-  if (s.rank() != 4) {
-    return from;
-  }
-  std::vector<float> to(from.size());
+// [K,C,R,S] and [K,R,S,C] are the same numbers in the same order.
+bool stays_as_it_is(const Shape& s) { return s.rank() != 4 || s[1] * s[2] == 1 || s[3] == 1; }
+
+// [K,C,R,S] -> [K,R,S,C], or back.
+void turn(const std::vector<float>& from, const Shape& s, bool to_network, std::vector<float>& to) {
+  to.resize(from.size());
   size_t here = 0;
   for (int64_t k = 0; k < s[0]; ++k) {
     for (int64_t r = 0; r < s[1]; ++r) {
@@ -107,7 +107,6 @@ std::vector<float> turned(const std::vector<float>& from, const Shape& s, bool t
       }
     }
   }
-  return to;
 }
 
 using Known = std::map<std::string, const Parameter*, std::less<>>;
@@ -136,6 +135,55 @@ std::string name_in_network(const Known& known, const std::string& name) {
     }
     candidate.erase(0, prefix->size());
   }
+}
+
+struct Match {
+  const Parameter* parameter;
+  const WeightTensor* tensor;
+};
+
+// Which of the file's tensors (of_2015, if there are any) belongs to which parameter.
+std::vector<Match> matched(Network& network, const WeightFile& file, const std::vector<WeightTensor>& of_2015,
+                           LoadReport& report) {
+  const Known known = known_names(network);
+  std::vector<Match> result;
+  std::set<std::string, std::less<>> seen;
+  bool has_classifier = false;
+  for (const WeightTensor& tensor : of_2015.empty() ? file.tensors : of_2015) {
+    const std::string name = name_in_network(known, tensor.name);
+    if (passed_over(name)) {
+      continue;
+    }
+    const auto found = known.find(name);
+    const bool classifier = name.starts_with(network.classifier_name() + ".");
+    has_classifier = has_classifier || classifier;
+    if (found == known.end()) {
+      // A network built without a classifier, or with one that has no bias, does not want the file's.
+      (classifier ? report.skipped : report.unexpected).push_back(name);
+      continue;
+    }
+    if (!seen.insert(name).second) {
+      fail(ErrorCode::weights, file.name, ": two tensors are named '", name, "'");
+    }
+    const std::vector<int64_t> wanted = file_shape(found->second->shape);
+    if (!same_shape(tensor.shape, wanted)) {
+      const std::string shapes = name + ": the file has " + text_of(tensor.shape) + ", the network " + text_of(wanted);
+      (classifier ? report.skipped : report.mismatched).push_back(shapes);
+      continue;
+    }
+    report.loaded.push_back(name);
+    result.push_back({found->second, &tensor});
+  }
+  const bool no_classifier = !report.skipped.empty() || file.tensors.empty() || !has_classifier;
+  if (network.classifier() && !report.loaded.empty() && !has_classifier) {
+    report.skipped.push_back(network.classifier_name() + ": the file has none");
+  }
+  for (const auto& [name, parameter] : known) {
+    if (!seen.contains(name) && !(no_classifier && name.starts_with(network.classifier_name() + "."))) {
+      report.missing.push_back(name);
+    }
+  }
+  return result;
 }
 
 void append_names(std::string& text, const char* what, const std::vector<std::string>& names, size_t most) {
@@ -167,51 +215,18 @@ std::string LoadReport::text(size_t most) const {
 }
 
 std::vector<WeightTensor> renamed_weights(Network& network, const WeightFile& file, LoadReport& report) {
-  const Known known = known_names(network);
   const std::vector<WeightTensor> of_2015 = from_2015_names(network, file);
   std::vector<WeightTensor> result;
-  std::set<std::string, std::less<>> seen;
-  bool has_classifier = false;
-  for (const WeightTensor& tensor : of_2015.empty() ? file.tensors : of_2015) {
-    const std::string name = name_in_network(known, tensor.name);
-    if (passed_over(name)) {
-      continue;
-    }
-    const auto found = known.find(name);
-    const bool classifier = name.starts_with(network.classifier_name() + ".");
-    has_classifier = has_classifier || classifier;
-    if (found == known.end()) {
-      // A network built without a classifier, or with one that has no bias, does not want the file's.
-      (classifier ? report.skipped : report.unexpected).push_back(name);
-      continue;
-    }
-    if (!seen.insert(name).second) {
-      fail(ErrorCode::weights, file.name, ": two tensors are named '", name, "'");
-    }
-    const std::vector<int64_t> wanted = file_shape(found->second->shape);
-    if (!same_shape(tensor.shape, wanted)) {
-      const std::string shapes = name + ": the file has " + text_of(tensor.shape) + ", the network " + text_of(wanted);
-      (classifier ? report.skipped : report.mismatched).push_back(shapes);
-      continue;
-    }
-    report.loaded.push_back(name);
-    result.push_back({name, wanted, tensor.values});
-  }
-  const bool no_classifier = !report.skipped.empty() || file.tensors.empty() || !has_classifier;
-  if (network.classifier() && !report.loaded.empty() && !has_classifier) {
-    report.skipped.push_back(network.classifier_name() + ": the file has none");
-  }
-  for (const auto& [name, parameter] : known) {
-    if (!seen.contains(name) && !(no_classifier && name.starts_with(network.classifier_name() + "."))) {
-      report.missing.push_back(name);
-    }
+  for (const auto& [parameter, tensor] : matched(network, file, of_2015, report)) {
+    result.push_back({parameter->name, file_shape(parameter->shape), tensor->values});
   }
   return result;
 }
 
 LoadReport load_weights(Backend& backend, Network& network, const WeightFile& file, Strictness strictness) {
   LoadReport report;
-  const std::vector<WeightTensor> tensors = renamed_weights(network, file, report);
+  const std::vector<WeightTensor> of_2015 = from_2015_names(network, file);
+  const std::vector<Match> matches = matched(network, file, of_2015, report);
   if (strictness == Strictness::strict && !report.complete()) {
     fail(ErrorCode::weights, file.name, ": does not fit ", network.options().name, ". ", report.text(),
          "\nTo take what fits: --no-strict, or network.strict = false in a config.");
@@ -219,9 +234,13 @@ LoadReport load_weights(Backend& backend, Network& network, const WeightFile& fi
   if (report.loaded.empty()) {
     fail(ErrorCode::weights, file.name, ": nothing in it belongs to ", network.options().name, ". ", report.text());
   }
-  for (const WeightTensor& tensor : tensors) {
-    const Parameter* parameter = network.parameters().find(tensor.name);
-    backend.upload(turned(tensor.values, parameter->shape, true).data(), parameter->value);
+  std::vector<float> turned;
+  for (const auto& [parameter, tensor] : matches) {
+    const bool as_it_is = stays_as_it_is(parameter->shape);
+    if (!as_it_is) {
+      turn(tensor->values, parameter->shape, true, turned);
+    }
+    backend.upload((as_it_is ? tensor->values : turned).data(), parameter->value);
   }
   network.parameters().values_changed();
   return report;
@@ -234,7 +253,12 @@ std::vector<WeightTensor> network_weights(Backend& backend, Network& network) {
     for (const Parameter& parameter : *list) {
       std::vector<float> values(static_cast<size_t>(parameter.shape.elements()));
       backend.download(parameter.value, values.data());
-      result.push_back({parameter.name, file_shape(parameter.shape), turned(values, parameter.shape, false)});
+      if (!stays_as_it_is(parameter.shape)) {
+        std::vector<float> turned;
+        turn(values, parameter.shape, false, turned);
+        values = std::move(turned);
+      }
+      result.push_back({parameter.name, file_shape(parameter.shape), std::move(values)});
     }
   }
   return result;

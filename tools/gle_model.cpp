@@ -11,8 +11,10 @@
 #include "engine/cpu/cpu.h"
 #include "models/dry_backend.h"
 #include "models/files/atomic_file.h"
+#include "models/files/file.h"
 #include "models/files/npy.h"
 #include "models/files/safetensors.h"
+#include "models/files/sha256.h"
 #include "models/model_file.h"
 #include "models/onnx.h"
 #include "models/plan.h"
@@ -28,6 +30,7 @@ struct Arguments {
   std::string network;
   std::string weights;
   HeadOptions head;
+  std::string sha256;
   std::string input = "227x227";
   int64_t planned_batch = 1;
   int64_t batch = 32;
@@ -109,7 +112,12 @@ NetworkOptions network_of(const Arguments& arguments, const WeightFile& file) {
   if (arguments.network.empty()) {
     return description_of(file).network;
   }
-  NetworkOptions options{.name = arguments.network, .head = arguments.head};
+  const HeadOptions& head = arguments.head;
+  const bool as_described = head.classes == 0 && head.embedding == 0 && !head.bnneck && has_description(file);
+  if (as_described && description_of(file).network.name == arguments.network) {
+    return description_of(file).network;
+  }
+  NetworkOptions options{.name = arguments.network, .head = head};
   if (options.head.classes == 0) {
     DryBackend dry;
     options.head.classes = classes_in(file, Network(dry, {.name = options.name}).classifier_name());
@@ -118,7 +126,11 @@ NetworkOptions network_of(const Arguments& arguments, const WeightFile& file) {
 }
 
 int import(const Arguments& arguments) {
-  const WeightFile file = read_weights(arguments.in);
+  const std::vector<std::byte> bytes = read_file(arguments.in);
+  if (!arguments.sha256.empty()) {
+    require_sha256(bytes, arguments.sha256, arguments.in);
+  }
+  const WeightFile file = parse_weights(bytes, arguments.in);
   std::fprintf(stderr, "%s: %s, %zu tensors", file.name.c_str(), file.format.c_str(), file.tensors.size());
   std::fprintf(stderr, file.left_out.empty() ? "\n" : ", %zu of whole numbers left out\n", file.left_out.size());
   if (arguments.network.empty()) {
@@ -134,7 +146,9 @@ int import(const Arguments& arguments) {
   if ((!report.complete() && !arguments.lenient) || tensors.empty()) {
     fail(ErrorCode::weights, file.name, ": does not fit ", options.name, "; --no-strict takes what fits");
   }
-  write_safetensors(arguments.out, tensors, metadata_of({options, published_input(options.name)}));
+  const bool described = has_description(file) && description_of(file).network.name == options.name;
+  const InputDescription input = described ? description_of(file).input : published_input(options.name);
+  write_safetensors(arguments.out, tensors, metadata_of({options, input}));
   return 0;
 }
 
@@ -298,6 +312,14 @@ int main(int argc, char** argv) {
       ->option_text("NAME")
       ->check(suggested(network_names()));
   import_app->add_flag("--no-strict", arguments.lenient, "take the tensors that fit");
+  import_app->add_option("--sha256", arguments.sha256, "that the file must have; one in its name is looked at anyway")
+      ->option_text("DIGITS")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const bool sound = text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+            return sound ? std::string() : "64 digits of 0-9 and a-f are expected";
+          },
+          ""));
   add_head_options(*import_app, arguments);
 
   CLI::App* export_app = app.add_subcommand("export", "the network for inference as an ONNX model");

@@ -1,4 +1,5 @@
-// Eight table look-ups for eight bytes at a time ("slicing by eight").
+// The processor's instruction for it where there is one, else eight table look-ups for eight bytes at a time ("slicing
+// by eight").
 #include "models/files/crc32c.h"
 
 #include <array>
@@ -32,25 +33,52 @@ constexpr Tables make_tables() {
 
 constexpr Tables kTables = make_tables();
 
+uint64_t word_at(const std::byte* at) {
+  uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+uint32_t with_bytes(uint32_t crc, std::span<const std::byte> bytes) {
+  for (const std::byte byte : bytes) {
+    crc = (crc >> 8U) ^ kTables[0][(crc ^ static_cast<uint32_t>(byte)) & 0xffU];
+  }
+  return crc;
+}
+
+#if defined(__x86_64__)
+[[gnu::target("sse4.2")]] uint32_t crc32c_by_instruction(std::span<const std::byte> bytes, uint32_t before) {
+  uint64_t crc = ~before;
+  const size_t whole = bytes.size() / 8 * 8;
+  for (size_t i = 0; i < whole; i += 8) {
+    crc = __builtin_ia32_crc32di(crc, word_at(bytes.data() + i));
+  }
+  return ~with_bytes(static_cast<uint32_t>(crc), bytes.subspan(whole));
+}
+#endif
+
 }  // namespace
 
-uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
+uint32_t crc32c_by_tables(std::span<const std::byte> bytes, uint32_t before) {
   uint32_t crc = ~before;
-  const std::byte* at = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 8; left -= 8, at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, at, 8);
-    word ^= crc;
+  const size_t whole = bytes.size() / 8 * 8;
+  for (size_t i = 0; i < whole; i += 8) {
+    const uint64_t word = word_at(bytes.data() + i) ^ crc;
     crc = 0;
-    for (size_t i = 0; i < 8; ++i) {
-      crc ^= kTables[7 - i][(word >> (8 * i)) & 0xffU];
+    for (size_t byte = 0; byte < 8; ++byte) {
+      crc ^= kTables[7 - byte][(word >> (8 * byte)) & 0xffU];
     }
   }
-  for (; left > 0; --left, ++at) {
-    crc = (crc >> 8U) ^ kTables[0][(crc ^ static_cast<uint32_t>(*at)) & 0xffU];
+  return ~with_bytes(crc, bytes.subspan(whole));
+}
+
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("sse4.2") != 0) {
+    return crc32c_by_instruction(bytes, before);
   }
-  return ~crc;
+#endif
+  return crc32c_by_tables(bytes, before);
 }
 
 }  // namespace gle

@@ -81,4 +81,16 @@ float element_as_float(Bytes data, ElementType type, size_t i) {
   bug("not a type of floats");
 }
 
+std::vector<float> elements_as_floats(Bytes data, ElementType type, size_t count) {
+  std::vector<float> values(count);
+  if (type == ElementType::f32 && count > 0) {
+    std::memcpy(values.data(), data.data(), count * sizeof(float));
+    return values;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = element_as_float(data, type, i);
+  }
+  return values;
+}
+
 }  // namespace gle

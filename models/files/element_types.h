@@ -24,5 +24,7 @@ std::optional<ElementKind> torch_storage_kind(std::string_view name);
 
 // Element i of `data`, which has it. Not for ElementType::other.
 float element_as_float(Bytes data, ElementType type, size_t i);
+// The first `count` elements of `data`.
+std::vector<float> elements_as_floats(Bytes data, ElementType type, size_t count);
 
 }  // namespace gle

@@ -181,13 +181,10 @@ WeightFile parse_safetensors(Bytes bytes, const std::string& name) {
       file.left_out.push_back(entry->name);
       continue;
     }
-    WeightTensor tensor{.name = entry->name, .shape = {entry->shape.begin(), entry->shape.end()}, .values = {}};
-    tensor.values.resize(static_cast<size_t>(elements));
     const Bytes part = data.subspan(static_cast<size_t>(entry->offsets[0]), static_cast<size_t>(wanted));
-    for (size_t i = 0; i < tensor.values.size(); ++i) {
-      tensor.values[i] = element_as_float(part, kind->type, i);
-    }
-    file.tensors.push_back(std::move(tensor));
+    file.tensors.push_back({.name = entry->name,
+                            .shape = {entry->shape.begin(), entry->shape.end()},
+                            .values = elements_as_floats(part, kind->type, static_cast<size_t>(elements))});
   }
   return file;
 }

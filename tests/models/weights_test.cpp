@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "engine/cpu/cpu.h"
+#include "models/files/file.h"
 #include "models/files/pickle.h"
 #include "models/files/safetensors.h"
+#include "models/files/sha256.h"
 #include "models/files/zip.h"
 #include "tests/models/files_testing.h"
 #include "tests/models/formula.h"
@@ -53,6 +55,26 @@ INSTANTIATE_TEST_SUITE_P(Formats, Container,
                          testing::Values(std::pair("zip.pth", "pth (zip)"), std::pair("legacy.pth", "pth (legacy)"),
                                          std::pair("tensors.safetensors", "safetensors"),
                                          std::pair("arrays.npz", "npz")));
+
+TEST(Weights, AHashIsThatOfTheStandard) {
+  const auto of = [](const std::string& text) { return sha256(std::as_bytes(std::span(text))); };
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(of(std::string(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Weights, AHashInTheNameMustBeTheFiles) {
+  const std::vector<std::byte> bytes = read_file(weights_fixture("zip.pth"));
+  const std::string right = sha256(bytes).substr(0, 8);
+  for (const std::string& name : {"a-" + right + ".pth", std::string("a-20250101.pth"), std::string("a-0000000x.pth"),
+                                  std::string("a-00000abc.tar")}) {
+    EXPECT_EQ(parse_weights(bytes, name).format, "pth (zip)") << name;
+  }
+  const std::string message = error_of(ErrorCode::weights, [&] { (void)parse_weights(bytes, "a-00000abc.pth"); });
+  EXPECT_TRUE(contains(message, "SHA-256 is " + right) && contains(message, "not 00000abc")) << message;
+}
 
 TEST(Weights, WrappersAroundAStateDictAreUnpacked) {
   for (const auto& [file, weight] : {std::pair("checkpoint.pth.tar", "module.weight"),

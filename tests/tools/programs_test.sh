@@ -33,6 +33,9 @@ expect 1 "differ" "$model" diff a.safetensors c.safetensors
 expect 0 "loaded" "$model" import a.safetensors d.safetensors --network densenet121
 expect 0 "0 differ" "$model" diff a.safetensors d.safetensors
 expect 4 "does not fit" "$model" import a.safetensors e.safetensors --network bn_inception
+expect 0 "loaded" "$model" import a.safetensors s.safetensors --sha256 "$(sha256sum a.safetensors | cut -d ' ' -f 1)" --network densenet121
+expect 4 "SHA-256" "$model" import a.safetensors e.safetensors --sha256 "$(printf %064d 0)"
+expect 2 "64 digits" "$model" import a.safetensors e.safetensors --sha256 12ab
 [ ! -e e.safetensors ]
 head -c 100000 a.safetensors >cut.safetensors
 expect 4 "cut.safetensors" "$model" import cut.safetensors e.safetensors

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "models/files/byte_reader.h"
+
+namespace gle {
+
+// The SHA-256 (FIPS 180-4) of the bytes, as 64 lower-case digits.
+std::string sha256(Bytes bytes);
+
+// Throws ErrorCode::weights unless the bytes have this SHA-256, or one that begins with it. `name` is the file's.
+void require_sha256(Bytes bytes, const std::string& beginning, const std::string& name);
+
+// The same for a file that tells, as published ones do: "resnet50-19c8e357.pth". Digits alone may be a date.
+void require_sha256_of_name(Bytes bytes, const std::string& name);
+
+}  // namespace gle
