@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 #include "data/sets/builder.h"
 #include "engine/error.h"
@@ -71,21 +72,6 @@ std::string recognised(const Folder& folder) {
     }
   }
   return "";
-}
-
-std::string detect(const Folder& folder) {
-  std::string known = recognised(folder);
-  if (!known.empty()) {
-    return known;
-  }
-  const std::vector<std::string> csv = csv_files_in(folder);
-  if (csv.size() == 1) {
-    return "csv";
-  }
-  if (csv.size() > 1) {
-    fail(ErrorCode::data, folder.path(), ": holds ", csv.size(), " CSV files; name the one to use");
-  }
-  return shards_in(folder).empty() ? "folders" : "shards";
 }
 
 // Whether a data set of this name needs its lists, which may be one folder deeper than the path given.
@@ -168,6 +154,29 @@ const std::vector<std::string>& dataset_names() {
   return names;
 }
 
+std::optional<ClassRange> parse_class_range(const std::string& text) {
+  ClassRange range;
+  int read = 0;
+  const bool whole = std::sscanf(text.c_str(), "%9d:%9d%n", &range.begin, &range.end, &read) == 2 &&
+                     static_cast<size_t>(read) == text.size();
+  return whole && range.begin >= 0 && range.end > range.begin ? std::optional(range) : std::nullopt;
+}
+
+std::string detected_dataset(const Folder& folder) {
+  std::string known = recognised(folder);
+  if (!known.empty()) {
+    return known;
+  }
+  const std::vector<std::string> csv = csv_files_in(folder);
+  if (csv.size() == 1) {
+    return "csv";
+  }
+  if (csv.size() > 1) {
+    fail(ErrorCode::data, folder.path(), ": holds ", csv.size(), " CSV files; name the one to use");
+  }
+  return shards_in(folder).empty() ? "folders" : "shards";
+}
+
 Dataset load_dataset(const fs::path& path, const DatasetOptions& options) {
   const auto& names = dataset_names();
   if (!options.dataset.empty() && std::find(names.begin(), names.end(), options.dataset) == names.end()) {
@@ -191,7 +200,7 @@ Dataset load_dataset(const fs::path& path, const DatasetOptions& options) {
     fail(ErrorCode::data, path.string(), ": expected a folder, a CSV file or a tar shard");
   }
   const auto folder = descend(std::make_shared<const Folder>(path, options.outside), options.dataset);
-  return load_named(options.dataset.empty() ? detect(*folder) : options.dataset, folder, options);
+  return load_named(options.dataset.empty() ? detected_dataset(*folder) : options.dataset, folder, options);
 }
 
 }  // namespace gle::data

@@ -52,6 +52,8 @@ struct ClassRange {
   int begin = 0;
   int end = 0;
 };
+// Of "A:B"; nothing if it is not that, or no class is in it.
+std::optional<ClassRange> parse_class_range(const std::string& text);
 
 struct DatasetOptions {
   // Empty: told by what is in the folder. See dataset_names().
@@ -64,6 +66,9 @@ struct DatasetOptions {
 // "cub", "cub-classification", "cars", "sop", "inshop", "market1501", "dukemtmc", "cuhk03-detected", "cuhk03-labeled",
 // "cuhk03-np", "msmt17", "folders", "csv", "shards"
 const std::vector<std::string>& dataset_names();
+
+// What is in the folder, by its lists: one of these names, "folders" if there is none.
+std::string detected_dataset(const Folder& folder);
 
 // Reads the lists of a data set (no image): a folder as its authors ship it, or the folder around it; a CSV file; a tar
 // shard or a folder of them. Throws ErrorCode::data for lists that are malformed or lead out of the folder; counts

@@ -43,6 +43,12 @@ Dataset listed(const fs::path& list, Outside outside) {
   return unlabelled(std::move(folder), paths);
 }
 
+bool has_class_folders(const Folder& folder) {
+  return std::ranges::any_of(folder.folders(""), [&](const std::string& name) {
+    return std::ranges::any_of(folder.files(name), has_image_extension);
+  });
+}
+
 }  // namespace
 
 Dataset image_files(std::span<const fs::path> paths) {
@@ -67,7 +73,7 @@ Dataset load_images_or_dataset(const fs::path& path, const DatasetOptions& optio
     auto folder = std::make_shared<const Folder>(path, options.outside);
     std::vector<std::string> files = folder->files("");
     std::erase_if(files, [](const std::string& name) { return !has_image_extension(name); });
-    if (!files.empty()) {
+    if (!files.empty() && detected_dataset(*folder) == "folders" && !has_class_folders(*folder)) {
       return unlabelled(std::move(folder), files);
     }
   }

@@ -50,6 +50,10 @@ std::optional<Json> read_json(const fs::path& path) {
   return fs::is_regular_file(path, ignored) ? json_of(read_file(path.string())) : std::nullopt;
 }
 
+bool is_of(const Json& noted, const std::string& job, const std::string& ids) {
+  return noted.value("job", Json()) == Json::parse(job) && noted.value("ids", Json()) == crc32c(bytes_of(ids));
+}
+
 std::string ids_of(const std::vector<EmbeddedItem>& items) {
   std::string text = "row,path,label,class,camera,query,gallery\n";
   for (size_t i = 0; i < items.size(); ++i) {
@@ -108,14 +112,19 @@ EmbeddingWriter::EmbeddingWriter(fs::path folder, std::string job, std::vector<E
   if (problem) {
     fail(ErrorCode::io, folder_.string(), ": cannot be made: ", problem.message());
   }
-  if (const std::optional<Json> meta = read_json(file(kMeta)); meta && !replace) {
-    if (meta->value("job", Json()) != Json::parse(job_) || meta->value("ids", Json()) != crc32c(bytes_of(ids_))) {
-      fail(ErrorCode::usage, folder_.string(),
-           ": holds embeddings of another job; choose another folder or --overwrite");
+  if (!replace) {
+    const std::optional<Json> meta = read_json(file(kMeta));
+    const std::optional<Json> found = meta ? meta : read_json(file(kProgress));
+    const bool not_ours = !found && fs::exists(file(kEmbeddings), problem);
+    if (not_ours || (found && !is_of(*found, job_, ids_))) {
+      fail(ErrorCode::usage, folder_.string(), ": holds ", not_ours ? "an embeddings.npy" : "embeddings",
+           " of another job; choose another folder or --overwrite");
     }
-    rows_ = static_cast<int64_t>(items_.size());
-    complete_ = true;
-    return;
+    if (meta) {
+      rows_ = static_cast<int64_t>(items_.size());
+      complete_ = true;
+      return;
+    }
   }
   fs::remove(file(kMeta), problem);
   if (!continued()) {
@@ -141,8 +150,7 @@ void EmbeddingWriter::begin() {
 
 bool EmbeddingWriter::continued() {
   const std::optional<Json> progress = read_json(file(kProgress));
-  if (!progress || progress->value("job", Json()) != Json::parse(job_) ||
-      progress->value("ids", Json()) != crc32c(bytes_of(ids_))) {
+  if (!progress || !is_of(*progress, job_, ids_)) {
     return false;
   }
   fd_ = ::open(file(kPartial).c_str(), O_RDWR | O_CLOEXEC);

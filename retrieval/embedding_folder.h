@@ -29,7 +29,8 @@ struct EmbeddedItem {
 // same items is continued: rows() tells where.
 class EmbeddingWriter {
  public:
-  // `job` is a JSON text. Throws ErrorCode::usage if the folder holds embeddings of another job, unless `replace`.
+  // `job` is a JSON text. Throws ErrorCode::usage if the folder holds embeddings of another job, whether it ended or
+  // was only begun, unless `replace`.
   EmbeddingWriter(std::filesystem::path folder, std::string job, std::vector<EmbeddedItem> items, int64_t dimensions,
                   bool replace);
   ~EmbeddingWriter();

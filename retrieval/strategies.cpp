@@ -70,6 +70,14 @@ StrategyValues published_values(std::string_view dataset, Source source) {
   return source == Source::paper ? values.paper : values.official;
 }
 
+std::vector<std::string> published_datasets() {
+  std::vector<std::string> names;
+  for (const Published& published : kPublished) {
+    names.emplace_back(published.dataset);
+  }
+  return names;
+}
+
 bool uses(std::span<const Strategy> used, Strategy strategy) {
   return std::find(used.begin(), used.end(), strategy) != used.end();
 }

@@ -30,6 +30,8 @@ enum class Source { paper, official };  // the paper's table, or the authors' pr
 // For "cub", "cars", "inshop" or "sop"; re-identification has published re-ranking only, the rest is as for CUB. A data
 // set without published values gets those of CUB.
 StrategyValues published_values(std::string_view dataset, Source source);
+// Those that have values of their own.
+std::vector<std::string> published_datasets();
 
 ForwardOptions forward_options(std::span<const Strategy> used, const StrategyValues& values);
 // f / max(|f|, 1e-12) + beta * f of embeddings that are made already.

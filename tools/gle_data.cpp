@@ -22,14 +22,11 @@ struct Arguments {
 };
 
 ClassRange range_of(const std::string& text) {
-  int begin = 0;
-  int end = 0;
-  int read = 0;
-  if (std::sscanf(text.c_str(), "%9d:%9d%n", &begin, &end, &read) != 2 || static_cast<size_t>(read) != text.size() ||
-      begin < 0 || end <= begin) {
+  const std::optional<ClassRange> range = parse_class_range(text);
+  if (!range) {
     fail(ErrorCode::usage, "--train-classes ", text, ": A:B is expected, as 0:100");
   }
-  return {begin, end};
+  return *range;
 }
 
 size_t classes_in(const Dataset& data, const std::vector<uint32_t>& items) {

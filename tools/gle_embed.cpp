@@ -81,7 +81,7 @@ std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& m
                              {"crc32c", model.checksum},
                              {"network", model.network->options().name}});
   }
-  return job.dump();
+  return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths may be of any bytes
 }
 
 void say(const Verbosity& verbosity, const std::string& what) {

@@ -145,12 +145,17 @@ nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSourc
   return json;
 }
 
-std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const Arguments& arguments) {
+std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const Arguments& arguments,
+                                             const CLI::App& app) {
   const bool arrays = !arguments.arrays.embeddings.empty();
   require(arrays == arguments.inputs.empty(), "gle-eval",
           "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
   if (arrays) {
     return source_of_arrays(arguments.arrays);
+  }
+  for (const char* name :
+       {"--labels", "--cameras", "--query-embeddings", "--query-labels", "--query-cameras", "--distractors"}) {
+    require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with --embeddings");
   }
   if (arguments.inputs.size() == 1) {
     return source_of_folder(arguments.inputs[0]);
@@ -159,18 +164,36 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
                           arguments.inputs.back(), arguments.model, arguments.data, of_rank(comm, arguments.verbosity));
 }
 
-// The published values, except where the command line says otherwise.
-StrategyValues values_for(const Arguments& arguments, const CLI::App& app, const std::string& dataset, bool same_set) {
-  StrategyValues values = published_values(arguments.preset.empty() ? dataset : arguments.preset,
+// The published values as far as the images reach, except where the command line says otherwise.
+StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::span<const Strategy> strategies,
+                          const EvaluationSource& source) {
+  StrategyValues values = published_values(arguments.preset.empty() ? source.dataset() : arguments.preset,
                                            arguments.source == "paper" ? Source::paper : Source::official);
-  const auto given = [&](const char* name) { return app.get_option(name)->count() > 0; };
-  values.max_share = given("--max-share") ? arguments.values.max_share : values.max_share;
-  values.beta = given("--beta") ? arguments.values.beta : values.beta;
-  values.slope = given("--slope") ? arguments.values.slope : values.slope;
-  values.rerank.k1 = given("--k1") ? arguments.values.rerank.k1 : values.rerank.k1;
-  values.rerank.k2 = given("--k2") ? arguments.values.rerank.k2 : values.rerank.k2;
-  values.rerank.lambda = given("--lambda") ? arguments.values.rerank.lambda : values.rerank.lambda;
-  values.rerank.duplicate_self = same_set && (values.rerank.duplicate_self || arguments.duplicate_self);
+  const auto take = [&](const char* name, Strategy strategy, auto given, auto& value) {
+    if (app.get_option(name)->count() > 0) {
+      require(uses(strategies, strategy), "gle-eval", name, " is of ", letter_of(strategy),
+              ", which --strategies does not name");
+      value = given;
+    }
+  };
+  const StrategyValues& given = arguments.values;
+  RerankOptions& rerank = values.rerank;
+  take("--max-share", Strategy::mixed_pooling, given.max_share, values.max_share);
+  take("--beta", Strategy::beta, given.beta, values.beta);
+  take("--slope", Strategy::leaky, given.slope, values.slope);
+  take("--duplicate-self", Strategy::rerank, true, rerank.duplicate_self);
+  const Identities& id = source.identities();
+  rerank.duplicate_self = id.same_set && rerank.duplicate_self;
+  const int64_t images =
+      std::ssize(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : std::ssize(id.query_labels));
+  rerank.k1 = std::min(rerank.k1, std::max<int64_t>(1, images - 1));
+  rerank.k2 = std::min(rerank.k2, images);
+  take("--k1", Strategy::rerank, given.rerank.k1, rerank.k1);
+  take("--k2", Strategy::rerank, given.rerank.k2, rerank.k2);
+  take("--lambda", Strategy::rerank, given.rerank.lambda, rerank.lambda);
+  require(!uses(strategies, Strategy::rerank) ||
+              (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
+          "gle-eval", "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images");
   return values;
 }
 
@@ -178,12 +201,16 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const std::vector<Strategy> strategies = parse_strategies(arguments.strategies);
   const auto backend = make_backend(for_rank(arguments.device, comm));
   ThreadPool pool(for_rank(arguments.device, comm).threads);
-  const auto source = source_for(*backend, comm, arguments);
+  const auto source = source_for(*backend, comm, arguments, app);
   const Identities& id = source->identities();
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
-  const StrategyValues values = values_for(arguments, app, source->dataset(), id.same_set);
+  const StrategyValues values = values_for(arguments, app, strategies, *source);
+  const int64_t others = gallery - (id.same_set ? 1 : 0);
+  for (const int64_t k : arguments.ks) {
+    require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
+  }
   EvaluateOptions options{
-      .ks = arguments.ks.empty() ? usual_ks(source->dataset(), gallery - (id.same_set ? 1 : 0)) : arguments.ks,
+      .ks = arguments.ks.empty() ? usual_ks(source->dataset(), others) : arguments.ks,
       .clustering_restarts = arguments.no_nmi || is_reid(source->dataset()) ? 0 : arguments.restarts,
       .seed = arguments.seed,
       .comm = &comm};
@@ -258,9 +285,9 @@ void add_strategy_options(CLI::App& app, Arguments& arguments) {
       ->option_text("LIST")
       ->check(suggested({"none", "all"}));
   app.add_option("--preset", arguments.preset,
-                 "whose published values: cub, cars, sop, inshop, market1501; default: the data set's")
+                 "whose published values: cub, cars, sop, inshop, market1501, ...; default: the data set's")
       ->option_text("NAME")
-      ->check(suggested({"cub", "cars", "sop", "inshop", "market1501"}));
+      ->check(CLI::IsMember(published_datasets()));
   app.add_option("--values", arguments.source, "paper: its table; official: the authors' program")
       ->option_text("SOURCE")
       ->check(CLI::IsMember({"paper", "official"}));
@@ -300,17 +327,19 @@ int main(int argc, char** argv) {
   app.add_option("--distractors", arguments.arrays.distractors, "labels of the gallery that nobody has")
       ->option_text("LABEL,...")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("");
   app.add_option("--ks", arguments.ks, "of Recall@K; default: what is usual for the data set")
       ->option_text("K,...")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("");
   add_strategy_options(app, arguments);
   app.add_flag("--no-nmi", arguments.no_nmi, "no clustering");
   app.add_option("--restarts", arguments.restarts, "of k-means")->option_text("N")->check(CLI::Range(1, 1000));
-  app.add_option("--bootstrap", arguments.rounds, "rounds for 95% intervals; 0: none")
+  app.add_option("--bootstrap", arguments.rounds, "rounds for 95% intervals, from 40; 0: none")
       ->option_text("N")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(CLI::Range(0, 0) | CLI::Range(40, 1'000'000));
   app.add_option("--seed", arguments.seed, "of k-means and the bootstrap")->option_text("N");
   app.add_option("--json", arguments.json, "file for the figures; - is stdout, without the table")->option_text("FILE");
   add_dataset_options(app, arguments.data);

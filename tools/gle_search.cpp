@@ -179,7 +179,8 @@ int run(const Arguments& arguments) {
   if (!arguments.sheet.empty()) {
     write_sheet(arguments, *queries, index, job, found.neighbours);
   }
-  const std::string text = result.dump(2) + "\n";
+  // File names may be of any bytes.
+  const std::string text = result.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   if (arguments.json == "-") {
     std::fputs(text.c_str(), stdout);
     return 0;
@@ -203,6 +204,7 @@ int main(int argc, char** argv) {
   app.add_option("--k", arguments.k, "how many")->option_text("K")->check(CLI::Range(1, 100000));
   app.add_option("--model", arguments.models, "where the index's models are now, in its order")
       ->option_text("FILE")
+      ->allow_extra_args(false)
       ->default_str("");
   app.add_option("--json", arguments.json, "file for the result; - is stdout, instead of the text")
       ->option_text("FILE");

@@ -108,7 +108,21 @@ TEST_F(EmbeddingFolderTest, NonsenseInAFolderThatWasBegunIsNoReasonToStop) {
   write("meta.json", R"({"job": {"model": "x"}, "ids": "text"})");
   EXPECT_ERROR(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false), ErrorCode::usage, {"another job"});
   fs::remove(folder / "meta.json");
-  write("progress.json", R"({"job": {"model": "x"}, "ids": [], "rows": "all", "crc32c": null})");
+  EXPECT_EQ(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, true).rows(), 0);
+  const std::vector<std::byte> noted = read_file((folder / "progress.json").string());
+  std::string progress(reinterpret_cast<const char*>(noted.data()), noted.size());
+  progress.replace(progress.find("\"rows\": 0"), 9, "\"rows\": \"all\"");
+  write("progress.json", progress);
+  EXPECT_EQ(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false).rows(), 0);
+}
+
+TEST_F(EmbeddingFolderTest, WhatAnotherJobHasBegunIsKept) {
+  fs::remove(folder / "meta.json");
+  EXPECT_ERROR(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false), ErrorCode::usage,
+               {"an embeddings.npy of another job"});
+  fs::remove(folder / "embeddings.npy");
+  EXPECT_EQ(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false).rows(), 0);
+  EXPECT_ERROR(EmbeddingWriter(folder, R"({"model": "y"})", items, 3, false), ErrorCode::usage, {"another job"});
   EXPECT_EQ(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false).rows(), 0);
 }
 

@@ -80,7 +80,8 @@ expect 0 "$all embeddings" "$embed" a.safetensors many --out parts --batch 2 $sm
 cmp whole/embeddings.npy parts/embeddings.npy
 rm -r parts
 stop INT 75
-expect 0 "$all embeddings" "$embed" b.safetensors many --out parts --batch 64 $small  # another job: from its beginning
+expect 2 "another job" "$embed" b.safetensors many --out parts --batch 64 $small
+expect 0 "$all embeddings" "$embed" b.safetensors many --out parts --batch 64 $small --overwrite  # from its beginning
 expect 0 "$all embeddings" "$embed" b.safetensors many --out other --batch 64 $small
 cmp other/embeddings.npy parts/embeddings.npy
 
@@ -129,7 +130,19 @@ expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embed
 expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
 expect 2 "M needs the network" "$eval" $a --strategies M
 expect 2 "each once" "$eval" $a --strategies B,B
-expect 2 "reach beyond the 4 images" "$eval" $a --strategies R
+expect 2 "reach beyond the 4 images" "$eval" $a --strategies R --k1 4
+expect 0 '"k1": 3' "$eval" $a --strategies R --json -  # the published values, as far as there are images
+expect 2 "market not in {cub" "$eval" $a --preset market
+expect 0 '"k1": 3' "$eval" $a --preset market1501 --json -
+expect 2 "--beta is of B" "$eval" $a --strategies R --beta 1
+expect 2 "bootstrap" "$eval" $a --bootstrap 20
+expect 0 "R@2" "$eval" --ks 1,2 e
+expect 2 "--distractors goes with --embeddings" "$eval" e --distractors 1
+expect 2 "--labels goes with --embeddings" "$eval" a.safetensors set --labels labels.npy $small
+code=0; "$eval" $a --json - >/dev/full 2>out || code=$?
+[ "$code" -eq 6 ] && grep -qF "standard output" out
+code=0; "$eval" --help >/dev/full 2>out || code=$?
+[ "$code" -eq 6 ]
 expect 0 "B+R" "$eval" $a --strategies B,R --k1 2 --k2 1 --lambda 0.5 --bootstrap 50
 expect 0 "40 queries" "$eval" e --bootstrap 100 --json e.json
 grep -qF '"intervals"' e.json

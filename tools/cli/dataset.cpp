@@ -1,7 +1,5 @@
 #include "tools/cli/dataset.h"
 
-#include <cstdio>
-
 #include "data/images.h"
 #include "engine/error.h"
 #include "tools/cli/command.h"
@@ -11,13 +9,10 @@ namespace gle::tools {
 data::DatasetOptions DatasetArguments::options() const {
   data::DatasetOptions result{.dataset = dataset, .outside = outside ? data::Outside::allow : data::Outside::refuse};
   if (!train_classes.empty()) {
-    data::ClassRange range;
-    int read = 0;
-    if (std::sscanf(train_classes.c_str(), "%9d:%9d%n", &range.begin, &range.end, &read) != 2 ||
-        static_cast<size_t>(read) != train_classes.size()) {
+    result.train_classes = data::parse_class_range(train_classes);
+    if (!result.train_classes) {
       fail(ErrorCode::usage, "--train-classes ", train_classes, ": A:B is expected, as 0:100");
     }
-    result.train_classes = range;
   }
   return result;
 }

@@ -1,6 +1,10 @@
 #include "tools/cli/device.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <map>
 
 #include "engine/backends.h"
@@ -12,6 +16,22 @@
 
 namespace gle::tools {
 
+namespace {
+
+// Of the machine, or of the container if it has less.
+size_t memory_at_hand() {
+  auto bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    size_t limit = 0;
+    if (std::ifstream(path) >> limit) {
+      bytes = std::min(bytes, limit);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
 void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_option("--device", options.device, "auto, cpu, cuda or cuda:1")
       ->option_text("NAME")
@@ -19,7 +39,9 @@ void add_device_options(CLI::App& app, DeviceOptions& options) {
   app.add_option("--threads", options.threads, "of the CPU; 0: GLE_NUM_THREADS, or the cores at hand")
       ->option_text("N")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--max-memory", options.max_memory, "limit for tensors, such as 8GiB")->option_text("SIZE");
+  app.add_option("--max-memory", options.max_memory,
+                 "limit for tensors, such as 8GiB; default: nine tenths of the memory at hand")
+      ->option_text("SIZE");
   app.add_flag("--tf32", options.tf32, "on a GPU: faster products, 10 bits of mantissa");
   app.add_flag("--deterministic", options.deterministic, "on a GPU: the same bits every time; the CPU always is");
   app.add_flag("--cuda-time-plans", options.cuda_time_plans,
@@ -62,13 +84,17 @@ std::unique_ptr<Comm> device_ranks(Comm& comm, Backend& backend) {
 
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
   const size_t limit = options.max_memory.empty() ? CachingAllocator::kNoLimit : parse_bytes(options.max_memory);
-  return gle::make_backend({.device = options.device,
-                            .memory_limit = limit,
-                            .threads = options.threads,
-                            .tf32 = options.tf32,
-                            .deterministic = options.deterministic,
-                            .graphs = options.cuda_graphs,
-                            .time_plans = options.cuda_time_plans});
+  auto backend = gle::make_backend({.device = options.device,
+                                    .memory_limit = limit,
+                                    .threads = options.threads,
+                                    .tf32 = options.tf32,
+                                    .deterministic = options.deterministic,
+                                    .graphs = options.cuda_graphs,
+                                    .time_plans = options.cuda_time_plans});
+  if (options.max_memory.empty() && backend->device().kind == Device::Kind::cpu) {
+    backend->allocator().set_limit(memory_at_hand() / 10 * 9);
+  }
+  return backend;
 }
 
 }  // namespace gle::tools

@@ -11,7 +11,7 @@ namespace gle::tools {
 struct DeviceOptions {
   std::string device = "auto";
   int threads = 0;
-  std::string max_memory;  // "24GiB"; empty: no limit
+  std::string max_memory;  // "24GiB"; empty: nine tenths of the host's, all of a GPU's
   // Of GPUs.
   bool tf32 = false;
   bool deterministic = false;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <new>
 #include <thread>
@@ -110,13 +111,23 @@ void Program::add_printing_options() {
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
+int Program::written(int code) const {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) {
+    return code;
+  }
+  std::fprintf(stderr, "%s: standard output could not be written\n", name_.c_str());
+  return static_cast<int>(ErrorCode::io);
+}
+
 int Program::run(int argc, char** argv, const std::function<int()>& body) {
   try {
     add_printing_options();
     app_.parse(argc, argv);
-    return body();
+    const int code = body();
+    return code == 0 ? written(0) : code;
   } catch (const CLI::Success& e) {
-    return app_.exit(e);
+    return written(app_.exit(e));
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "%s: %s; try --help\n", name_.c_str(), e.what());
     return static_cast<int>(ErrorCode::usage);

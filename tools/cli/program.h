@@ -27,6 +27,8 @@ class Program {
 
  private:
   void add_printing_options();
+  // `code`, if all that was printed has been written.
+  int written(int code) const;
 
   std::string name_;
   CLI::App app_;
