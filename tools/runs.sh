@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Trains and evaluates the runs of docs/results.md: one JSON of figures each, from which docs/results/page.py makes the page.
-#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] [--plain] NAME...
+#   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] [--plain] [--ensembles] NAME...
 #     NAME      of a config in tools/configs/runs, as market-group-loss, or of a line in variants.txt there; every seed is a
 #               run of its own
 #     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated
 #     --plain   evaluate without GL++'s strategies, which take some minutes
+#     --ensembles   then evaluate the first two seeds of each run together, the first three, and so on
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
 # the programs (build/release/tools, or GLE_BIN).
 set -euo pipefail
-seeds=1 threads=0 out=runs strategies=(--strategies all --bootstrap 200)
+seeds=1 threads=0 out=runs ensembles= strategies=(--strategies all --bootstrap 200)
 while [ $# -gt 0 ]; do
   case "$1" in
     --seeds) seeds=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
     --plain) strategies=(); shift ;;
-    --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --ensembles) ensembles=yes; shift ;;
+    --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -26,6 +28,19 @@ bin=${GLE_BIN:-$root/build/release/tools}
 results=$root/docs/results
 
 configs=$root/tools/configs/runs
+
+data_of() {
+  case $1 in
+    market-*) echo "${MARKET:?folder of Market-1501}" ;;
+    cub-*) echo "${CUB:?folder of CUB-200-2011}" ;;
+    *) echo "runs.sh: $1 is of no data set that is known here: market-..., cub-..." >&2; exit 2 ;;
+  esac
+}
+
+# Of models to a JSON file, if that is not there: evaluate DATA FILE MODEL...
+evaluate() {
+  [ -s "$2" ] || "$bin/gle-eval" "${@:3}" "$1" "${strategies[@]}" --threads "$threads" --no-progress --json "$2"
+}
 
 run() {
   local name=$1 seed=$2 folder=$out/$1-$2
@@ -39,22 +54,21 @@ run() {
     done
   fi
   local data weights=()
+  data=$(data_of "$name")
   case $name in
-    market-*) data=${MARKET:?folder of Market-1501} ;;
-    cub-*) data=${CUB:?folder of CUB-200-2011} weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
-    *) echo "runs.sh: $name is of no data set that is known here: market-..., cub-..." >&2; exit 2 ;;
+    cub-scratch*) ;;
+    cub-*) weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
   esac
   "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" --threads "$threads" \
     --out "$folder" --resume auto --no-progress
-  [ -s "$folder/eval.json" ] ||
-    "$bin/gle-eval" "$folder" "$data" "${strategies[@]}" --threads "$threads" --no-progress \
-      --json "$folder/eval.json"
-  mkdir -p "$results"
+  evaluate "$data" "$folder/eval.json" "$folder"
   {
     printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
     cat "$folder/time.json"
     printf ',\n"losses": [\n'
     sed -n 's/.*"step":\([0-9]*\),"kind":"training".*"loss":\([0-9.e+-]*\).*/[\1, \2]/p' "$folder/metrics.jsonl" | paste -sd,
+    printf '],\n"evaluations": [\n'
+    grep '"kind":"evaluation"' "$folder/metrics.jsonl" | paste -sd, || true
     printf '],\n"evaluation": '
     cat "$folder/eval.json"
     printf '}\n'
@@ -62,8 +76,28 @@ run() {
   mv "$results/$name-$seed.json.new" "$results/$name-$seed.json"
 }
 
+# The runs of the first COUNT seeds as one model.
+ensemble() {
+  local name=$1 count=$2 models=() seed
+  for seed in $(tr , '\n' <<<"$seeds" | head -n "$count"); do
+    models+=("$out/$name-$seed")
+  done
+  evaluate "$(data_of "$name")" "$out/$name-$count-models.json" "${models[@]}"
+  {
+    printf '{"run": "%s", "models": %s,\n"evaluation": ' "$name" "$count"
+    cat "$out/$name-$count-models.json"
+    printf '}\n'
+  } >"$results/$name-$count-models.json"
+}
+
+mkdir -p "$results"
 for name in "$@"; do
   for seed in ${seeds//,/ }; do
     run "$name" "$seed"
   done
+  if [ -n "$ensembles" ]; then
+    for ((count = 2; count <= $(tr , '\n' <<<"$seeds" | wc -l); ++count)); do
+      ensemble "$name" "$count"
+    done
+  fi
 done

@@ -12,9 +12,17 @@ import statistics
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "results.md")
 MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
-COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "cub-short": CUB}
+COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "cub-short": CUB, "cub-epochs": CUB}
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
+
+# What a curve of cub-short goes over: x and the run.
+SWEEPS = {
+    "steps": ("Refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
+    "temperature": ("Temperature", "temperature", {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}),
+    "anchors": ("Anchors a class, of 4 pictures", "anchors", {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"}),
+    "classes": ("Classes of a batch of 32", "classes", {4: "classes-4", 8: "steps-1", 16: "classes-16"}),
+}
 
 
 def load(name):
@@ -24,8 +32,8 @@ def load(name):
 
 def results_of(data):
     paths = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
-    found = [load(path) for path in paths if data.endswith("-short") or "-short-" not in path]
-    return [result for result in found if "evaluation" in result]
+    found = [load(path) for path in paths if "-" in data or not path.split("-")[1] in ("short", "epochs")]
+    return [result for result in found if "time" in result]
 
 
 def clock(seconds):
@@ -161,7 +169,44 @@ def losses(data):
     return f"![training loss](results/{data}-losses.svg)"
 
 
-PARTS = {"learning curve": learning_curve}
+def sweeps():
+    results = results_of("cub-short")
+    pictures = []
+    for name, (title, x_label, runs) in SWEEPS.items():
+        found = {x: [r["evaluation"]["rows"][0] for r in results if r["run"] == f"cub-short-{run}"] for x, run in runs.items()}
+        points = {column: [(x, 100 * statistics.fmean(row[column] for row in rows)) for x, rows in found.items() if rows]
+                  for column in ("R@1", "NMI")}
+        if len(points["R@1"]) > 1:
+            svg(os.path.join(HERE, f"cub-short-{name}.svg"), title, x_label, "%",
+                [(column, line, False) for column, line in points.items()])
+            pictures.append(f"![{title}](results/cub-short-{name}.svg)")
+    return "\n\n".join(pictures)
+
+
+def epochs():
+    """Recall on classes that are trained on, and on those that are left out."""
+    runs = [r for r in results_of("cub-epochs") if r["evaluations"]]
+    if not runs:
+        return ""
+    series = []
+    for result in runs:
+        for column, kind in (("train R@1", "trained"), ("R@1", "left out")):
+            series.append((f"{result['run'].removeprefix('cub-epochs-')}, {kind}",
+                           [(e["epoch"], 100 * e[column]) for e in result["evaluations"]], kind == "trained"))
+    svg(os.path.join(HERE, "cub-epochs.svg"), "CUB-200-2011: recall over epochs", "epoch", "R@1, %", series)
+    return "![recall over epochs](results/cub-epochs.svg)"
+
+
+def ensembles():
+    rows = []
+    for path in sorted(glob.glob(os.path.join(HERE, "*-models.json"))):
+        result = load(os.path.basename(path))
+        for line in result["evaluation"]["rows"]:
+            rows.append([f"`{result['run']}`", str(result["models"]), line["strategies"]] + [percent(line, c) for c in CUB])
+    return markdown(["run", "models", "strategies"] + CUB, rows) if rows else ""
+
+
+PARTS = {"learning curve": learning_curve, "cub-short curves": sweeps, "cub epochs": epochs, "ensembles": ensembles}
 for data in COLUMNS:
     PARTS[f"{data} runs"] = lambda data=data: runs_table(data)
     PARTS[f"{data} strategies"] = lambda data=data: strategies_tables(data)
