@@ -100,6 +100,9 @@ std::shared_ptr<const Folder> descend(const std::shared_ptr<const Folder>& folde
 
 Dataset load_named(const std::string& name, const std::shared_ptr<const Folder>& folder,
                    const DatasetOptions& options) {
+  if (name != "folders" && name != "shards") {
+    require_no_range(options);
+  }
   if (name == "cub" || name == "cub-classification") {
     return load_cub(folder, name != "cub");
   }
@@ -154,6 +157,13 @@ const std::vector<std::string>& dataset_names() {
   return names;
 }
 
+void require_no_range(const DatasetOptions& options) {
+  if (options.train_classes) {
+    fail(ErrorCode::usage, "classes ", options.train_classes->begin, ":", options.train_classes->end,
+         " to train on were named, but the data set itself says which; that is for class folders without a split");
+  }
+}
+
 std::optional<ClassRange> parse_class_range(const std::string& text) {
   ClassRange range;
   int read = 0;
@@ -195,6 +205,7 @@ Dataset load_dataset(const fs::path& path, const DatasetOptions& options) {
       return load_shards(folder, {file}, options);
     }
     if (file.ends_with(".csv")) {
+      require_no_range(options);
       return load_csv(folder, file);
     }
     fail(ErrorCode::data, path.string(), ": expected a folder, a CSV file or a tar shard");

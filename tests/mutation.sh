@@ -72,7 +72,7 @@ bug negatives_not_clamped $cpu/group_loss_similarity.cpp 's/max(zero(), lanes\.l
 bug tail_one_short $cpu/tile_kernels.cpp 's/store_partial(y, \(.*\), tail);/store_partial(y, \1, tail - 1);/'
 bug stale_workspace $cpu/batch_norm.cpp 's/before == 0 ? a\[v\] : a\[v\] + lanes\.load(pa)/a[v] + lanes.load(pa)/'
 bug column_sums_of_junk $cpu/rows.cpp 's/before == 0 ? zero() : lanes\.load(partial/false ? zero() : lanes.load(partial/'
-bug last_among_equals $cpu/pool2d.cpp 's/either(gt(challenger, holder)/either(ge(challenger, holder)/'
+bug last_among_equals $cpu/pool2d.cpp 's/either(gt(challenger, holder)/either(le(holder, challenger)/'
 bug nan_loses $cpu/pool2d.cpp 's/either(gt(challenger, holder), is_nan(challenger))/gt(challenger, holder)/'
 bug momentum_swapped $cpu/batch_norm.cpp 's/(1\.0 - share) \* \(static_cast<double>(\*running\[0\])\) + share \* mean/share * \1 + (1.0 - share) * mean/'
 bug variance_biased $cpu/batch_norm.cpp 's/share \* variance \* unbiased/share * variance/'
@@ -90,7 +90,7 @@ bug gap_not_zeroed engine/tape.cpp 's/^  fill_gaps(slot, place\.begin, place\.en
 bug gap_added_to engine/tape.cpp 's/^    fill_gaps(slot, place\.begin, place\.end);$//'
 bug parameter_overwritten engine/tape.cpp 's/parameter\.has_gradient ? Accumulate::add : Accumulate::overwrite/Accumulate::overwrite/'
 bug second_use_overwrites engine/tape.cpp 's/covered > 0 ? Accumulate::add : Accumulate::overwrite/Accumulate::overwrite/'
-bug limit_not_kept engine/memory/caching_allocator.cpp 's/segment_bytes > room || segment_bytes < bytes/segment_bytes < bytes/'
+bug limit_not_kept engine/memory/caching_allocator.cpp 's/kPage), room);/kPage), SIZE_MAX);/'
 
 echo "$planted bugs planted, $((planted - failures)) found"
 [ "$planted" -gt 0 ] && [ "$failures" -eq 0 ]

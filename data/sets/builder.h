@@ -36,6 +36,9 @@ class DatasetBuilder {
   std::vector<std::string> class_of_;
 };
 
+// For data sets that say themselves what is trained on. ErrorCode::usage if the options do too.
+void require_no_range(const DatasetOptions& options);
+
 // One line of a split: train, or test that is both query and gallery.
 Item item_of(std::string path, bool train);
 

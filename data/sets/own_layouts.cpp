@@ -52,6 +52,9 @@ struct Found {
 };
 
 void number_and_add(std::vector<Found>& found, bool has_splits, const DatasetOptions& options, DatasetBuilder& out) {
+  if (has_splits) {
+    require_no_range(options);
+  }
   std::set<std::string> names;
   for (const Found& f : found) {
     names.insert(f.class_name);

@@ -88,11 +88,9 @@ CachingAllocator::Block* CachingAllocator::take_segment(size_t bytes) {
       release_unused_segments();
     }
     const size_t room = limit_ == kNoLimit ? SIZE_MAX : limit_ - std::min(limit_, reserved_);
-    size_t segment_bytes = round_up(std::max(bytes, kSmallestSegment), kPage);
-    if (segment_bytes > room) {
-      segment_bytes = room;  // all that is left, and not a segment for each of many small tensors
-    }
-    if (segment_bytes > room || segment_bytes < bytes) {
+    // All that is left, if that is less, and not a segment for each of many small tensors.
+    const size_t segment_bytes = std::min(round_up(std::max(bytes, kSmallestSegment), kPage), room);
+    if (segment_bytes < bytes) {
       continue;
     }
     void* data = source_.allocate(source_.state, segment_bytes);
