@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -71,6 +72,16 @@ struct Loader::State {
   Tensor room(const Shape& shape, DType type) {
     return {allocator.allocate(static_cast<size_t>(shape.elements()) * bytes_of(type), "a batch of images"), shape,
             type};
+  }
+
+  // Zeros in one place of a batch.
+  static void blank(const Batch& batch, size_t i) {
+    for (const Tensor& tensor : {batch.images, batch.erased}) {
+      if (tensor) {
+        const size_t bytes = static_cast<size_t>(tensor.elements()) * bytes_of(tensor.type()) / batch.items.size();
+        std::memset(tensor.bytes() + i * bytes, 0, bytes);
+      }
+    }
   }
 
   // With the lock held: a batch with an image that nobody has taken, or null.
@@ -153,6 +164,11 @@ struct Loader::State {
         bad.push_back({item, reason});
         if (options.on_bad == OnBad::error) {
           fail(ErrorCode::data, reason);
+        }
+        if (options.on_bad == OnBad::leave_out) {
+          blank(slot.batch, i);
+          slot.batch.left_out.push_back(i);
+          break;
         }
         item = quarantine.replacement(item, wanted);
       }
@@ -295,6 +311,7 @@ bool Loader::next(Batch& batch) {
   state.images += static_cast<int64_t>(slot->batch.items.size());
   state.waiting += seconds_since(begin);
   batch = std::move(slot->batch);
+  std::sort(batch.left_out.begin(), batch.left_out.end());
   lock.unlock();
   state.work.notify_all();
   return true;

@@ -19,8 +19,11 @@
 namespace gle::data {
 
 // What an image that cannot be read does to the run. `quarantine` replaces it by the next good training image of its
-// class and notes it; more of them than the budget allows end the run.
-enum class OnBad { error, quarantine };
+// class and notes it; `leave_out` shows black in its place and notes it. More of them than the budget allows end the
+// run.
+enum class OnBad { error, quarantine, leave_out };
+
+class BadImageList;
 
 // What a batch holds: numbers for a network, or bytes that become these by Backend::images_from_bytes, a quarter of the
 // memory to copy to a device.
@@ -43,6 +46,8 @@ struct LoaderOptions {
   double max_bad = 0.001;
   // Where to list the bad ones; empty: nowhere.
   std::filesystem::path bad_images = {};
+  // Instead of these two: the budget and the list that several loaders have in common, all used by one thread.
+  std::shared_ptr<BadImageList> bad_list = nullptr;
   // Decoded pictures to keep, in bytes.
   size_t cache_bytes = 0;
   // How long next() waits without any progress before it gives up and names the files under way.
@@ -60,6 +65,7 @@ struct Batch {
   std::vector<int32_t> labels;  // of the items
   std::vector<int32_t> all_labels;  // of the whole batch
   std::vector<uint32_t> items;      // of the data set: those in the batch, after replacements
+  std::vector<size_t> left_out;     // places without a picture, ascending
 };
 
 struct BadImage {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/error.h"
 
@@ -37,10 +38,12 @@ class BatchEmbedder {
                 std::shared_ptr<const data::Dataset> data, data::EpochPlan plan, const EmbedOptions& options)
       : backend_(backend), models_(models), ways_(ways), data_(std::move(data)), plan_(std::move(plan)) {
     for (const EmbeddingModel& model : models_) {
-      loaders_.push_back(std::make_unique<data::Loader>(data_, data::LoaderOptions{.transform = model.transform,
-                                                                                   .decode = options.decode,
-                                                                                   .workers = options.workers,
-                                                                                   .on_bad = data::OnBad::error}));
+      loaders_.push_back(std::make_unique<data::Loader>(
+          data_, data::LoaderOptions{.transform = model.transform,
+                                     .decode = options.decode,
+                                     .workers = options.workers,
+                                     .on_bad = options.bad_list ? data::OnBad::leave_out : data::OnBad::error,
+                                     .bad_list = options.bad_list}));
       loaders_.back()->start(plan_, 0);
     }
   }
@@ -54,9 +57,11 @@ class BatchEmbedder {
     rows.resize(ways * static_cast<size_t>(count * dimensions));
     const auto of_way = [&](size_t way) { return rows.data() + static_cast<int64_t>(way) * count * dimensions; };
     int64_t column = 0;
+    left_out_.clear();
     for (size_t m = 0; m < models_.size(); ++m) {
       data::Batch batch;
       invariant(loaders_[m]->next(batch), "the loader ends before its plan");
+      left_out_.insert(left_out_.end(), batch.left_out.begin(), batch.left_out.end());
       Context ctx{.backend = backend_};
       const std::vector<Var> found =
           models_[m].network->embeddings(ctx, Var(on_device(backend_, batch.images)), ways_[m]);
@@ -72,6 +77,10 @@ class BatchEmbedder {
     }
     for (size_t way = 0; way < ways; ++way) {
       check_finite(*data_, items, {of_way(way), count, dimensions});
+      for (const size_t row : left_out_) {
+        std::fill_n(of_way(way) + static_cast<int64_t>(row) * dimensions, dimensions,
+                    std::numeric_limits<float>::quiet_NaN());
+      }
     }
   }
 
@@ -83,6 +92,7 @@ class BatchEmbedder {
   data::EpochPlan plan_;
   std::vector<std::unique_ptr<data::Loader>> loaders_;
   std::vector<float> part_;
+  std::vector<size_t> left_out_;  // of the batch under way
   int64_t done_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <span>
@@ -25,7 +26,12 @@ struct EmbedOptions {
   int workers = 2;
   // Ranks that share the work, batch by batch in turn; every one of them gets every batch. Nothing: no others.
   Comm* comm = nullptr;
+  // With a list, images that cannot be read are noted there, and their rows are NaN. Without: they are an error.
+  std::shared_ptr<data::BadImageList> bad_list = nullptr;
 };
+
+// Whether a row stands for an image that could not be read.
+inline bool is_left_out(std::span<const float> row) { return std::isnan(row.front()); }
 
 // Rows [first, first + rows.rows) of the items asked for; both lists last for the call.
 struct EmbeddedBatch {
@@ -35,8 +41,8 @@ struct EmbeddedBatch {
 
 // Embeds items of a data set in their order, one batch after the other from `first_batch` on, so that memory does not
 // grow with their number. `take` gets every batch; false from it, on one of the ranks, ends the work soon, and embed()
-// then returns false. Throws ErrorCode::data for an image that cannot be read, ErrorCode::not_finite for an embedding
-// that is not.
+// then returns false. Throws ErrorCode::data for an image that cannot be read (or, with a list, for more than its
+// budget), ErrorCode::not_finite for an embedding that is not.
 using TakeBatch = std::function<bool(const EmbeddedBatch&)>;
 bool embed(Backend& backend, std::span<const EmbeddingModel> models, std::shared_ptr<const data::Dataset> data,
            std::span<const uint32_t> items, const EmbedOptions& options, const TakeBatch& take,

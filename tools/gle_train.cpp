@@ -154,6 +154,46 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, c
 
 void warn(const std::string& text) { std::fprintf(stderr, "gle-train: warning: %s\n", text.c_str()); }
 
+bool resumes_file(const Arguments& a) { return !a.resume.empty() && a.resume != "auto"; }
+
+// --out, or the run that the file of --resume is of; empty: a new one.
+fs::path run_path(const Arguments& a) {
+  if (a.resume == "auto" && a.out.empty()) {
+    fail(ErrorCode::usage, "--resume auto: which run? say --out DIR");
+  }
+  if (!resumes_file(a) || !a.out.empty()) {
+    return a.out;
+  }
+  const fs::path folder = fs::absolute(a.resume).lexically_normal().parent_path();
+  if (folder.filename() != kCheckpoints) {
+    fail(ErrorCode::usage, "--resume ", a.resume, ": is not in the folder checkpoints of a run; say --out DIR");
+  }
+  return folder.parent_path();
+}
+
+// What --resume names; null if there is nothing yet.
+std::unique_ptr<Checkpoint> checkpoint_in(const Arguments& a, const fs::path& run) {
+  return resumes_file(a)      ? std::make_unique<Checkpoint>(a.resume)
+         : a.resume == "auto" ? newest_checkpoint(run, warn)
+                              : nullptr;
+}
+
+// Whether it goes on in a run that is there, instead of beginning one.
+bool goes_on(const Arguments& a, const fs::path& run) {
+  if (a.resume.empty() || !has_run(run)) {
+    return false;
+  }
+  if (!resumes_file(a) || is_of_run(Checkpoint(a.resume), run)) {
+    return true;
+  }
+  if (!a.force) {
+    fail(ErrorCode::usage, run.string(), ": there is a run already, and ", a.resume,
+         " is none of its checkpoints; leave --out away to go on in the run of the file, or begin a new one from it "
+         "in another folder. --force begins it here, in the place of what is there");
+  }
+  return false;
+}
+
 // What a run begins with. The first rank finds it out and tells the others.
 struct Beginning {
   fs::path path;
@@ -164,20 +204,12 @@ struct Beginning {
 
 Beginning begin(const Arguments& a, Comm& comm) {
   Beginning begin;
-  begin.path = a.out;
   if (comm.rank() == 0) {
-    const bool automatic = a.resume == "auto";
-    if (automatic && begin.path.empty()) {
-      fail(ErrorCode::usage, "--resume auto: which run? say --out DIR");
-    }
-    if (!a.resume.empty() && !automatic) {
-      begin.before = std::make_unique<Checkpoint>(a.resume);
-      begin.path = begin.path.empty() ? fs::absolute(a.resume).parent_path().parent_path() : begin.path;
-    }
-    if (!a.resume.empty()) {
+    begin.path = run_path(a);
+    if (goes_on(a, begin.path)) {
       begin.folder = std::make_unique<RunFolder>(begin.path, RunFolder::Begin::resume);
-      begin.before = begin.before ? std::move(begin.before) : begin.folder->newest(warn);
     }
+    begin.before = checkpoint_in(a, begin.path);
     begin.config = resolve(a, begin.before.get());
     check(begin.config);
   }
@@ -209,6 +241,8 @@ int train(const Arguments& a, Comm& comm) {
   const std::unique_ptr<Comm> nccl = device_ranks(comm, *real_backend);
   std::unique_ptr<RunFolder>& folder = begin.folder;
   if (comm.rank() == 0) {
+    // A mistake leaves no folder behind, and the run that was there as it is.
+    require_trainable(config, *data, comm.size(), begin.before.get());
     if (!folder) {
       folder = std::make_unique<RunFolder>(begin.path.empty() ? next_run_folder("runs", data->name) : begin.path,
                                            a.force ? RunFolder::Begin::replace : RunFolder::Begin::fresh);
@@ -254,6 +288,9 @@ int train(const Arguments& a, Comm& comm) {
                    .warn = warn});
   if (begin.before) {
     trainer.resume(*begin.before);
+    if (folder && resumes_file(a)) {
+      folder->go_back_to(*begin.before, warn);
+    }
     begin.before.reset();
     if (screen) {
       screen->begin(trainer.position().step);
@@ -290,10 +327,12 @@ int train(const Arguments& a, Comm& comm) {
 double megabytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 int dry_run(const Arguments& a) {
-  const TrainingConfig config = resolve(a, nullptr);
+  const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run_path(a));
+  const TrainingConfig config = resolve(a, before.get());
   check(config);
   const auto data = training_data(config);
   const auto backend = make_backend(a.device);
+  require_trainable(config, *data, 1, before.get());
   const Forecast result = forecast(*backend, config, data);
   std::printf("data       %s: %ld images of %d classes to train on; %ld queries, %ld in the gallery\n",
               data->name.c_str(), static_cast<long>(result.train_images), result.train_classes,
@@ -333,7 +372,12 @@ int run(const Arguments& a, Comm& comm) {
   if (a.dry_run) {
     return dry_run(a);
   }
-  std::fputs((a.print_config ? toml_of(resolve(a, nullptr), Comments::meanings) : config_reference()).c_str(), stdout);
+  if (a.print_config) {
+    const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run_path(a));
+    std::fputs(toml_of(resolve(a, before.get()), Comments::meanings).c_str(), stdout);
+  } else {
+    std::fputs(config_reference().c_str(), stdout);
+  }
   return 0;
 }
 

@@ -194,6 +194,13 @@ void write_report(const SearchFolder& folder, const std::vector<Trial>& trials, 
   folder.write_text("report.html", report::html_of(report));
 }
 
+// How gle-eval is told of the data.
+std::string flags_of(const DataConfig& data) {
+  return (data.dataset.empty() ? "" : " --dataset " + data.dataset) +
+         (data.train_classes.empty() ? "" : " --train-classes " + data.train_classes) +
+         (data.allow_outside_root ? " --allow-outside-root" : "") + (data.exif ? " --exif" : "");
+}
+
 // How gle-eval is told of these settings.
 std::string flags_of(const InferenceSettings& settings) {
   std::string letters;
@@ -305,8 +312,7 @@ int tune_training(const Arguments& a, Backend& backend, const SearchFolder& fold
 }
 
 int tune_inference(const Arguments& a, Backend& backend, const SearchFolder& folder, const Plan& plan,
-                   OpenedModel& model) {
-  const auto data = training_data(plan.config);
+                   OpenedModel& model, const std::shared_ptr<const data::Dataset>& data) {
   InferenceSearch search(backend, *model.network, data, plan.config, plan.space, folder,
                          search_options(a, plan.config.evaluation.metric));
   if (!search.run()) {
@@ -314,7 +320,7 @@ int tune_inference(const Arguments& a, Backend& backend, const SearchFolder& fol
   }
   const Trial* best = best_of(search.trials());
   return finish(a, folder, plan, search.trials(), {fs::path(model.path).parent_path().parent_path()},
-                "gle-eval " + a.inference + " " + plan.config.data.path + " " +
+                "gle-eval " + a.inference + " " + plan.config.data.path + flags_of(plan.config.data) + " " +
                     (best ? flags_of(search.settings_of(*best)) : std::string()));
 }
 
@@ -324,10 +330,19 @@ int run(const Arguments& a) {
   if (!a.inference.empty()) {
     model = open_model(*backend, a.inference, {});
   }
-  const OpenedModel* network = model ? &*model : nullptr;
   std::optional<Plan> plan;
+  std::shared_ptr<const data::Dataset> data;  // of an inference
+  const auto prepare = [&](const std::string& before, int64_t done) {
+    plan = resolve(a, model ? &*model : nullptr, before);
+    if (model) {
+      data = training_data(plan->config);
+      require_searchable(plan->space, *data);
+    } else {
+      require_searchable(plan->config, plan->space, done);
+    }
+  };
   if (!a.resume) {
-    plan = resolve(a, network, "");  // a mistake leaves no folder behind
+    prepare("", 0);  // a mistake leaves no folder behind, and the search that was there as it is
   } else if (a.out.empty()) {
     fail(ErrorCode::usage, "--resume: which search? say --out DIR");
   }
@@ -336,13 +351,13 @@ int run(const Arguments& a) {
                             : a.force ? RunFolder::Begin::replace
                                       : RunFolder::Begin::fresh);
   if (a.resume) {
-    plan = resolve(a, network, folder.plan());
+    prepare(folder.plan(), std::ssize(folder.results()));
   }
   folder.write_text("search.toml", text_of(*plan));
   folder.write_text("command.txt", a.command + "\n");
   folder.write_text("env.json", environment_text(plan->config, *backend));
   watch_stop_signals();
-  return model ? tune_inference(a, *backend, folder, *plan, *model) : tune_training(a, *backend, folder, *plan);
+  return model ? tune_inference(a, *backend, folder, *plan, *model, data) : tune_training(a, *backend, folder, *plan);
 }
 
 int main(int argc, char** argv) {

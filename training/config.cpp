@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -36,7 +38,8 @@ std::string shown(const ConfigValue& value) { return toml_of(value); }
 
 void check_number(const ConfigKey& key, double value, const std::string& origin) {
   if (!std::isfinite(value) || value < key.least || value > key.most) {
-    fail(ErrorCode::usage, origin, ": ", key.name, " is ", value, "; expected ", key.least, " to ", key.most);
+    fail(ErrorCode::usage, origin, ": ", key.name, " is ", number_text(value), "; expected ", number_text(key.least),
+         " to ", number_text(key.most));
   }
 }
 
@@ -86,6 +89,17 @@ ConfigPlace place_in(const ConfigKey& key) {
 }
 
 }  // namespace
+
+std::string number_text(double value) {
+  char text[32];
+  for (int digits = 6; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) {
+      break;
+    }
+  }
+  return text;
+}
 
 const char* ConfigKey::type() const {
   return std::visit(Overloaded{[](bool*) { return "true or false"; }, [](int64_t*) { return "a whole number"; },

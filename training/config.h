@@ -182,6 +182,8 @@ void set_value(TrainingConfig& config, const ConfigKey& key, const ConfigValue& 
 void set_text(TrainingConfig& config, const ConfigKey& key, const std::string& text, const std::string& origin);
 
 ConfigValue value_of(const TrainingConfig& config, const ConfigKey& key);
+// A number with as few digits, of six at least, as tell it from others.
+std::string number_text(double value);
 // The value as TOML has it.
 std::string toml_of(const ConfigValue& value);
 // The whole as a TOML file that gives the same config again; with comments, every key's meaning above it.

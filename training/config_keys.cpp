@@ -91,7 +91,8 @@ void add_data(Table& table) {
   may_change(data.number("prefetch", &DataConfig::prefetch, {1, 1024}, "Batches made ahead"));
   may_change(data.number("cache_mb", &DataConfig::cache_mb, {0, kCount}, "Decoded pictures to keep, in MiB"));
   data.choice("on_bad", &DataConfig::on_bad, {"quarantine", "error"},
-              "A picture that cannot be read: another of its class takes its place, or the run ends");
+              "A picture that cannot be read: another of its class takes its place, and evaluations go without it; or "
+              "the run ends");
   data.number("max_bad", &DataConfig::max_bad, {0, 1}, "Share of the pictures that quarantine may take");
 }
 

@@ -1,7 +1,6 @@
 // The page docs/configuration.md, from the table of keys.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "training/config.h"
 
@@ -33,18 +32,13 @@ bool same_keys(const Section& a, const Section& b) {
                     [](const ConfigKey* x, const ConfigKey* y) { return key_part(*x) == key_part(*y); });
 }
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 // A limit that is there only so that numbers stay sane is none to a reader.
 std::string limits(const ConfigKey& key) {
   constexpr double kSane = 1e6;
   const bool from = std::fabs(key.least) < kSane;
   const bool to = key.most < kSane;
-  return from && to ? ", " + number(key.least) + " to " + number(key.most) : from ? ", from " + number(key.least) : "";
+  const std::string least = number_text(key.least);
+  return from && to ? ", " + least + " to " + number_text(key.most) : from ? ", from " + least : "";
 }
 
 std::string values(const ConfigKey& key) {

@@ -1,9 +1,11 @@
 #include "training/dry_run.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "data/loader.h"
 #include "models/dry_backend.h"
+#include "models/weights.h"
 #include "training/batch_feed.h"
 #include "training/epochs.h"
 #include "training/learner.h"
@@ -79,6 +81,30 @@ size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int
     learner.step(0.0F);
   }
   return backend.allocator().statistics().peak_reserved;
+}
+
+void require_trainable(const TrainingConfig& config, const data::Dataset& data, int ranks, const Checkpoint* from) {
+  check(config);
+  check_division(config, ranks);
+  const data::ClassMembers members = data::train_members(data);
+  for (int64_t i = 0; i < kPhases; ++i) {
+    const PhaseConfig& phase = phase_of(config, i);
+    if (!is_empty(phase)) {
+      const PhaseLength length = length_of(config, i, data, members);
+      static_cast<void>(schedule_of(phase, length.epoch_steps, length.steps));
+      static_cast<void>(planned_bytes(config, phase, data.train_classes));
+    }
+  }
+  DryBackend backend;
+  Learner learner(backend, config, data.train_classes);
+  if (from) {
+    learner.begin_phase(phase_of(config, std::min<int64_t>(from->state().position.phase, kPhases - 1)),
+                        Learner::Moments::reset);
+    from->restore(learner);
+  } else if (!config.network.weights.empty()) {
+    load_weights(backend, learner.network(), read_weights(config.network.weights),
+                 config.network.strict ? Strictness::strict : Strictness::lenient);
+  }
 }
 
 Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "engine/backend.h"
+#include "training/checkpoint.h"
 #include "training/config.h"
 
 namespace gle {
@@ -31,6 +32,13 @@ struct Forecast {
   int64_t parameters = 0;
   std::vector<PhaseForecast> phases;
 };
+
+// Throws what a run would throw before its first step, without memory and without a folder: keys that contradict each
+// other, a batch that the ranks cannot divide, data that make no step, a network that there is not, an input that it
+// does not take, a file of weights that cannot be read or does not fit. `from`: the checkpoint that it goes on from, if
+// there is one; the file of weights is not needed then.
+void require_trainable(const TrainingConfig& config, const data::Dataset& data, int ranks = 1,
+                       const Checkpoint* from = nullptr);
 
 // What a run would take: plans every phase, then trains `trial_steps` of each on its own data after one to warm up, and
 // keeps nothing.

@@ -1,7 +1,6 @@
 #include "training/epochs.h"
 
 #include <cmath>
-#include <cstdio>
 
 #include "data/hold_out.h"
 #include "engine/error.h"
@@ -14,14 +13,10 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
       .dataset = config.data.dataset,
       .outside = config.data.allow_outside_root ? data::Outside::allow : data::Outside::refuse};
   if (!config.data.train_classes.empty()) {
-    data::ClassRange range;
-    int end = 0;
-    const std::string& text = config.data.train_classes;
-    if (std::sscanf(text.c_str(), "%d:%d%n", &range.begin, &range.end, &end) != 2 ||
-        static_cast<size_t>(end) != text.size()) {
-      fail(ErrorCode::usage, "data.train_classes is '", text, "'; expected A:B, such as 0:100");
+    options.train_classes = data::parse_class_range(config.data.train_classes);
+    if (!options.train_classes) {
+      fail(ErrorCode::usage, "data.train_classes is '", config.data.train_classes, "'; expected A:B, such as 0:100");
     }
-    options.train_classes = range;
   }
   data::Dataset data = data::load_dataset(config.data.path, options);
   if (data.train_classes < 2) {
@@ -36,14 +31,20 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
   return std::make_shared<const data::Dataset>(std::move(data));
 }
 
-EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm) {
+data::DecodeOptions decode_options(const TrainingConfig& config) {
+  return {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore};
+}
+
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm,
+                                     std::shared_ptr<data::BadImageList> bad_list) {
   EvaluationOptions options{.transform = test_transform(config),
-                            .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+                            .decode = decode_options(config),
                             .batch = config.evaluation.batch,
                             .workers = static_cast<int>(config.data.workers),
                             .threads = threads,
                             .ks = {1},
-                            .comm = comm};
+                            .comm = comm,
+                            .bad_list = config.data.on_bad == "quarantine" ? std::move(bad_list) : nullptr};
   for (const double k : config.evaluation.ks) {
     if (k > 1) {
       options.ks.push_back(std::llround(k));
@@ -53,9 +54,9 @@ EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, 
 }
 
 data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
-                                   const std::filesystem::path& bad_images, const Comm* comm) {
+                                   std::shared_ptr<data::BadImageList> bad_list, const Comm* comm) {
   return {.transform = train_transform(config, phase),
-          .decode = {.exif = config.data.exif ? data::Exif::rotate : data::Exif::ignore},
+          .decode = decode_options(config),
           .seed = static_cast<uint64_t>(config.run.seed),
           .workers = static_cast<int>(config.data.workers),
           .prefetch = static_cast<int>(config.data.prefetch),
@@ -63,7 +64,7 @@ data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConf
           .parts = comm ? comm->size() : 1,
           .on_bad = config.data.on_bad == "error" ? data::OnBad::error : data::OnBad::quarantine,
           .max_bad = config.data.max_bad,
-          .bad_images = bad_images,
+          .bad_list = std::move(bad_list),
           .cache_bytes = static_cast<size_t>(config.data.cache_mb) << 20U};
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
 #include "data/loader.h"
@@ -14,10 +13,13 @@ namespace gle {
 // What the data set's reader gives, with classes held out if the config says so.
 std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
 
-// A rank's loader has its part of every batch.
+data::DecodeOptions decode_options(const TrainingConfig& config);
+// A rank's loader has its part of every batch. `bad_list`: of the run; null: the loader's own.
 data::LoaderOptions loader_options(const TrainingConfig& config, const PhaseConfig& phase,
-                                   const std::filesystem::path& bad_images = {}, const Comm* comm = nullptr);
-EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm = nullptr);
+                                   std::shared_ptr<data::BadImageList> bad_list = nullptr, const Comm* comm = nullptr);
+// Without a list, images that cannot be read are an error, whatever the config says.
+EvaluationOptions evaluation_options(const TrainingConfig& config, int threads, Comm* comm = nullptr,
+                                     std::shared_ptr<data::BadImageList> bad_list = nullptr);
 
 data::ClassBatch class_batch(const PhaseConfig& phase);
 // The batches of an epoch; for the hard-class sampler those of plain classes, until distances are known.

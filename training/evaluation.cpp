@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "data/random.h"
+#include "engine/error.h"
 #include "retrieval/distances.h"
 #include "retrieval/embed.h"
 #include "retrieval/evaluate.h"
@@ -32,22 +33,32 @@ Evaluator::Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data
 
 std::optional<EmbeddedItems> Evaluator::embed(Network& network, std::span<const uint32_t> items, const Stop& stop) {
   const EmbeddingModel model{.network = &network, .transform = options_.transform};
-  EmbeddedItems result{.values = {}, .labels = {}, .dimensions = network.embedding_channels()};
+  EmbeddedItems result{.items = {}, .values = {}, .labels = {}, .dimensions = network.embedding_channels()};
   result.values.reserve(items.size() * static_cast<size_t>(result.dimensions));
   const bool complete = gle::embed(backend_, {&model, 1}, data_, items,
                                    {.decode = options_.decode,
                                     .batch = static_cast<int>(options_.batch),
                                     .workers = options_.workers,
-                                    .comm = options_.comm},
+                                    .comm = options_.comm,
+                                    .bad_list = options_.bad_list},
                                    [&](const EmbeddedBatch& batch) {
-                                     result.values.insert(result.values.end(), batch.rows.values,
-                                                          batch.rows.values + batch.rows.rows * batch.rows.dimensions);
+                                     for (int64_t i = 0; i < batch.rows.rows; ++i) {
+                                       const auto row = batch.rows[i];
+                                       if (!is_left_out(row)) {
+                                         result.items.push_back(items[static_cast<size_t>(batch.first + i)]);
+                                         result.values.insert(result.values.end(), row.begin(), row.end());
+                                       }
+                                     }
                                      return !(stop && stop());
                                    });
   if (!complete) {
     return std::nullopt;
   }
-  for (const uint32_t item : items) {
+  if (result.items.empty() && !items.empty()) {
+    fail(ErrorCode::data, data_->name_of(data_->items[items.front()]), ": cannot be read, and none of the other ",
+         items.size() - 1, " images to embed can");
+  }
+  for (const uint32_t item : result.items) {
     result.labels.push_back(data_->items[item].label);
   }
   return result;
@@ -65,7 +76,8 @@ std::optional<RankingMetrics> Evaluator::rank(Network& network, std::span<const 
   if (!query_rows) {
     return std::nullopt;
   }
-  const Identities identities = identities_of(*data_, queries, gallery);
+  Identities identities = identities_of(*data_, query_rows->items, gallery_rows->items);
+  identities.same_set = same;
   const auto rows = [](const EmbeddedItems& items) {
     return Embeddings{items.values.data(), static_cast<int64_t>(items.labels.size()), items.dimensions};
   };

@@ -21,10 +21,13 @@ struct EvaluationOptions {
   int threads = 0;
   std::vector<int64_t> ks = {1};
   Comm* comm = nullptr;  // ranks that share the work; all get the result
+  // Of images that cannot be read, which are then left out; null: they are an error.
+  std::shared_ptr<data::BadImageList> bad_list = nullptr;
 };
 
 // Embeddings of some items of a data set, in their order; rows x dimensions in host memory.
 struct EmbeddedItems {
+  std::vector<uint32_t> items;  // that could be read
   std::vector<float> values;
   std::vector<int32_t> labels;
   int64_t dimensions = 0;
@@ -40,7 +43,7 @@ class Evaluator {
 
   // Asked between batches; true, from one rank, ends the work with nothing to show for it.
   using Stop = std::function<bool()>;
-  // Nothing if `stop` said so.
+  // Nothing if `stop` said so. Throws ErrorCode::data if not one of the items can be read.
   std::optional<RankingMetrics> run(Network& network, const Stop& stop);
   std::optional<RankingMetrics> rank(Network& network, std::span<const uint32_t> queries,
                                      std::span<const uint32_t> gallery, const Stop& stop);

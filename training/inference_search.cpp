@@ -44,7 +44,26 @@ int64_t most_of(const Range& range) {
   return most;
 }
 
+// Images that one is compared with in re-ranking.
+int64_t others_in(const data::Dataset& data) {
+  const std::vector<uint32_t> queries = data.query_items();
+  const std::vector<uint32_t> gallery = data.gallery_items();
+  return std::ssize(gallery) + (queries == gallery ? 0 : std::ssize(queries)) - 1;
+}
+
 }  // namespace
+
+void require_searchable(const SearchSpace& space, const data::Dataset& data) {
+  require(!space.inference.empty(), "tune.inference",
+          "is empty; say what to search for, as slope = ", "{ uniform = [0, 1] }");
+  const int64_t others = others_in(data);
+  for (const Range& range : space.inference) {
+    if (range.name == "k1" || range.name == "k2") {
+      require(most_of(range) <= others, "tune.inference", range.name, " may become ", most_of(range),
+              ", but an image has ", others, " others to be compared with; lower it, or hold out more classes");
+    }
+  }
+}
 
 InferenceSearch::InferenceSearch(Backend& backend, Network& network, std::shared_ptr<const data::Dataset> data,
                                  const TrainingConfig& config, const SearchSpace& space, const SearchFolder& folder,
@@ -62,18 +81,10 @@ InferenceSearch::InferenceSearch(Backend& backend, Network& network, std::shared
       identities_(identities_of(*data_, queries_, gallery_)),
       published_(published_values(data_->name, Source::paper)),
       trials_(folder.results()) {
-  require(!space.inference.empty(), "tune.inference",
-          "is empty; say what to search for, as slope = ", "{ uniform = [0, 1] }");
-  // Re-ranking cannot look further than there are images.
-  const int64_t others = std::ssize(gallery_) + (identities_.same_set ? 0 : std::ssize(queries_)) - 1;
+  require_searchable(space_, *data_);
+  const int64_t others = others_in(*data_);
   published_.rerank.k1 = std::min(published_.rerank.k1, others);
   published_.rerank.k2 = std::min(published_.rerank.k2, others);
-  for (const Range& range : space.inference) {
-    if (range.name == "k1" || range.name == "k2") {
-      require(most_of(range) <= others, "tune.inference", range.name, " may become ", most_of(range),
-              ", but an image has ", others, " others to be compared with; lower it, or hold out more classes");
-    }
-  }
   for (Trial& trial : trials_) {
     trial.settings = settings_of(trial.number);
   }

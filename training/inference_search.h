@@ -10,6 +10,9 @@
 
 namespace gle {
 
+// Throws ErrorCode::usage if there is nothing to search for, or re-ranking would look further than there are images.
+void require_searchable(const SearchSpace& space, const data::Dataset& data);
+
 // Random search for the settings of GL++ inference: ranks the data set's queries by a network that is trained already.
 // Trial 0 uses no strategy, trial 1 those that have a range with their published values, the others are drawn.
 class InferenceSearch {

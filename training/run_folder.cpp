@@ -1,9 +1,11 @@
 #include "training/run_folder.h"
 
+#include <algorithm>
 #include <span>
 
 #include "engine/error.h"
 #include "models/files/atomic_file.h"
+#include "models/files/file.h"
 
 namespace gle {
 
@@ -36,8 +38,20 @@ void let_be(const fs::path& to, const fs::path& from) {
   }
 }
 
-bool is_run(const fs::path& path) {
-  return fs::exists(path / "config.toml") || fs::exists(path / "checkpoints") || fs::exists(path / "metrics.jsonl");
+// As let_be(), if it is not so already.
+void mend(const fs::path& name, const fs::path& file) {
+  if (!(fs::exists(name) && fs::equivalent(file, name))) {
+    let_be(name, file);
+  }
+}
+
+// -1 if that cannot be told.
+int64_t step_of(const fs::path& checkpoint) {
+  try {
+    return Checkpoint(checkpoint).state().position.step;
+  } catch (const Error&) {
+    return -1;
+  }
 }
 
 void remove_run(const fs::path& path) {
@@ -59,7 +73,7 @@ void remove_run(const fs::path& path) {
 }  // namespace
 
 fs::path RunFolder::prepared(fs::path path, Begin begin) {
-  if (begin == Begin::fresh && is_run(path)) {
+  if (begin == Begin::fresh && has_run(path)) {
     fail(ErrorCode::usage, path.string(),
          ": there is a run already; --resume auto goes on with it, --force begins "
          "anew in its place");
@@ -94,12 +108,13 @@ void RunFolder::keep_checkpoint(const Position& position, int64_t keep,
   }
 }
 
-std::unique_ptr<Checkpoint> RunFolder::newest(const std::function<void(const std::string&)>& warn) const {
+std::unique_ptr<Checkpoint> newest_checkpoint(const fs::path& run, const Warn& warn) {
+  const fs::path folder = run / kCheckpoints;
   std::vector<fs::path> candidates;
-  for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
+  for (const CheckpointEntry& entry : checkpoints_in(folder)) {
     candidates.push_back(entry.path);
   }
-  for (const fs::path& other : {last(), best()}) {
+  for (const fs::path& other : {folder / "last.gle", folder / "best.gle"}) {
     if (fs::exists(other)) {
       candidates.push_back(other);
     }
@@ -114,17 +129,12 @@ std::unique_ptr<Checkpoint> RunFolder::newest(const std::function<void(const std
     }
   }
   if (!candidates.empty()) {
-    fail(ErrorCode::weights, path_.string(), ": no checkpoint is whole: ", problems);
+    fail(ErrorCode::weights, run.string(), ": no checkpoint is whole: ", problems);
   }
   return nullptr;
 }
 
 void RunFolder::mend_names(const Position& position) const {
-  const auto mend = [](const fs::path& name, const fs::path& file) {
-    if (!(fs::exists(name) && fs::equivalent(file, name))) {
-      let_be(name, file);
-    }
-  };
   for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
     if (entry.path.filename() == checkpoint_name(position)) {
       mend(last(), entry.path);
@@ -133,6 +143,50 @@ void RunFolder::mend_names(const Position& position) const {
       mend(best(), entry.path);
     }
   }
+}
+
+bool is_of_run(const Checkpoint& checkpoint, const fs::path& run) {
+  const fs::path folder = run / kCheckpoints;
+  const fs::path names[] = {folder / checkpoint.path().filename(),
+                            folder / checkpoint_name(checkpoint.state().position)};
+  return std::ranges::any_of(names, [&](const fs::path& name) {
+    return fs::exists(name) &&
+           (fs::equivalent(name, checkpoint.path()) || read_file(name) == checkpoint.file().content());
+  });
+}
+
+void RunFolder::go_back_to(const Checkpoint& checkpoint, const Warn& warn) const {
+  const Position& position = checkpoint.state().position;
+  mend(checkpoints() / checkpoint_name(position), checkpoint.path());
+  mend_names(position);
+  const fs::path beside = checkpoint.path().parent_path() / "best.gle";
+  if (position.best_step >= 0 && !fs::exists(best()) && fs::exists(beside) && step_of(beside) == position.best_step) {
+    let_be(best(), beside);
+  }
+  std::string removed;
+  for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
+    if (entry.step <= position.step) {
+      continue;
+    }
+    std::error_code problem;
+    fs::remove(entry.path, problem);
+    if (problem) {
+      fail_io(entry.path, "removing", problem.message());
+    }
+    removed += (removed.empty() ? "" : ", ") + entry.path.filename().string();
+  }
+  if (removed.empty()) {
+    return;
+  }
+  warn("the run goes on from step " + std::to_string(position.step) + "; of later steps, removed: " + removed);
+  const int64_t best_step = fs::exists(best()) ? step_of(best()) : -1;
+  if (best_step > position.step) {
+    warn(best().string() + " is of step " + std::to_string(best_step) + "; it stays until there is a new best");
+  }
+}
+
+bool has_run(const fs::path& path) {
+  return fs::exists(path / "config.toml") || fs::exists(path / kCheckpoints) || fs::exists(path / "metrics.jsonl");
 }
 
 fs::path next_run_folder(const fs::path& runs, const std::string& stem) {

@@ -2,13 +2,26 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 
 #include "training/checkpoint.h"
 #include "training/folder_lock.h"
 
 namespace gle {
+
+// Hears of what is odd.
+using Warn = std::function<void(const std::string&)>;
+
+inline constexpr const char* kCheckpoints = "checkpoints";
+
+// What can be told of a run without holding its folder.
+bool has_run(const std::filesystem::path& path);
+// The newest checkpoint that is whole; `warn` hears of those that are not. Null if there is none at all, and
+// ErrorCode::weights if there are some and all are damaged.
+std::unique_ptr<Checkpoint> newest_checkpoint(const std::filesystem::path& run, const Warn& warn);
+// Whether it is one of the run's, or a copy of one.
+bool is_of_run(const Checkpoint& checkpoint, const std::filesystem::path& run);
 
 // The folder of a run: config.toml, command.txt, env.json, metrics.jsonl, event files, checkpoints/. One process at a
 // time may hold it.
@@ -21,7 +34,7 @@ class RunFolder {
   RunFolder(std::filesystem::path path, Begin begin);
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path checkpoints() const { return path_ / kCheckpoints; }
   std::filesystem::path last() const { return checkpoints() / "last.gle"; }
   std::filesystem::path best() const { return checkpoints() / "best.gle"; }
 
@@ -32,12 +45,14 @@ class RunFolder {
   void keep_checkpoint(const Position& position, int64_t keep,
                        const std::function<void(const std::filesystem::path&)>& save) const;
 
-  // The newest checkpoint that is whole; `warn` hears of those that are not. Null if there is none at all, and
-  // ErrorCode::weights if there are some and all are damaged.
-  std::unique_ptr<Checkpoint> newest(const std::function<void(const std::string&)>& warn) const;
+  // As newest_checkpoint().
+  std::unique_ptr<Checkpoint> newest(const Warn& warn) const { return newest_checkpoint(path_, warn); }
   // After a crash last.gle and best.gle may be of other steps than the run believes: lets them be the right ones if
   // these are still here.
   void mend_names(const Position& position) const;
+  // For a run that goes on from this checkpoint, of its own or of another run (whose best.gle is then taken along): it
+  // becomes the newest, and those of later steps are removed. A best.gle of a later step stays if there is no other.
+  void go_back_to(const Checkpoint& checkpoint, const Warn& warn) const;
 
  private:
   static std::filesystem::path prepared(std::filesystem::path path, Begin begin);

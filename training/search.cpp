@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/error.h"
+#include "training/dry_run.h"
 #include "training/epochs.h"
 #include "training/recipe.h"
 
@@ -28,7 +29,37 @@ int64_t steps_of(const TrainingConfig& config, const data::Dataset& data) {
   return steps;
 }
 
+void check_space(const TrainingConfig& base, const SearchSpace& space) {
+  require(!space.training.empty(), "tune.ranges",
+          "is empty; say what to search for, as phase2.learning_rate = ", "{ log_uniform = [1e-5, 1e-1] }");
+  require(base.evaluation.on != "none", "evaluation.on", "is \"none\"; a search needs \"held_out\" or \"test\"");
+  for (int64_t number = 0; number < space.trials; ++number) {
+    check(with(base, draw(space, base, number)));
+  }
+}
+
+bool draws(const SearchSpace& space, std::string_view section) {
+  return std::ranges::any_of(space.training, [&](const Range& range) { return range.name.starts_with(section); });
+}
+
 }  // namespace
+
+void require_searchable(const TrainingConfig& base, const SearchSpace& space, int64_t first) {
+  check_space(base, space);
+  const bool same_data = !draws(space, "data.") && !draws(space, "evaluation.") && !draws(space, "run.");
+  const auto data = same_data && first < space.trials ? training_data(base) : nullptr;
+  for (int64_t number = first; number < space.trials; ++number) {
+    TrainingConfig config = with(base, draw(space, base, number));
+    if (number > first && !draws(space, "network.")) {
+      config.network.weights.clear();  // the first trial has tried them
+    }
+    try {
+      require_trainable(config, data ? *data : *training_data(config));
+    } catch (const Error& e) {
+      fail(e.code(), "trial ", number, ": ", e.what());
+    }
+  }
+}
 
 std::optional<double> Trial::best() const {
   return evaluations.empty() ? std::nullopt : std::optional(best_of(evaluations, evaluations.size()));
@@ -67,14 +98,9 @@ const Trial* best_of(const std::vector<Trial>& trials) {
 Search::Search(Backend& backend, const TrainingConfig& base, const SearchSpace& space, const SearchFolder& folder,
                const SearchOptions& options)
     : backend_(backend), base_(base), space_(space), folder_(folder), options_(options), trials_(folder.results()) {
-  require(!space.training.empty(), "tune.ranges",
-          "is empty; say what to search for, as phase2.learning_rate = ", "{ log_uniform = [1e-5, 1e-1] }");
-  require(base.evaluation.on != "none", "evaluation.on", "is \"none\"; a search needs \"held_out\" or \"test\"");
+  check_space(base_, space_);
   for (Trial& trial : trials_) {
     trial.settings = draw(space_, base_, trial.number);
-  }
-  for (int64_t number = 0; number < space.trials; ++number) {
-    check(with(base_, draw(space_, base_, number)));
   }
 }
 

@@ -61,6 +61,10 @@ struct SearchOptions {
   std::function<void(const std::string&)> warn = {};
 };
 
+// Throws what a search would throw before its first step: ranges that are empty, and what require_trainable() says of
+// the trials from `first` on.
+void require_searchable(const TrainingConfig& base, const SearchSpace& space, int64_t first = 0);
+
 // Random search: trains as many draws as the space says, one after the other, each in a run folder of its own. What it
 // finds is a function of base, space and data, wherever it was interrupted. Checkpoints are kept of the best trial
 // alone.

@@ -29,8 +29,10 @@ Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr
       options_(options),
       comm_(options.comm && options.comm->size() > 1 ? options.comm : nullptr),
       members_(data::train_members(*data_)),
+      bad_list_(std::make_shared<data::BadImageList>(
+          *data_, config_.data.max_bad, folder_ ? folder_->path() / "bad_images.csv" : std::filesystem::path())),
       learner_(backend, config_, data_->train_classes, comm_),
-      evaluator_(backend, data_, evaluation_options(config_, options.threads, comm_)) {
+      evaluator_(backend, data_, evaluation_options(config_, options.threads, comm_, bad_list_)) {
   check(config_);
   invariant((folder_ != nullptr) == (!comm_ || comm_->rank() == 0), "the first rank has the folder of the run");
   if (comm_) {
@@ -64,6 +66,7 @@ void Trainer::resume(const Checkpoint& checkpoint) {
   checkpoint.restore(learner_);
   if (folder_) {
     folder_->mend_names(state_.position);
+    bad_list_->read_back(decode_options(config_));
   }
   resumed_ = true;
 }
@@ -123,11 +126,9 @@ bool Trainer::run_phase() {
   const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
   const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
   learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
-  data::LoaderOptions options = loader_options(
-      config_, phase.config, folder_ ? folder_->path() / "bad_images.csv" : std::filesystem::path(), comm_);
+  data::LoaderOptions options = loader_options(config_, phase.config, bad_list_, comm_);
   options.pixels = pixels_for(backend_);
   loader_ = std::make_unique<data::Loader>(data_, options);
-  bad_warned_ = 0;
   const auto over = [&] {
     const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
     return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
@@ -177,8 +178,9 @@ bool Trainer::run_epoch(const Phase& phase) {
   if (interrupted()) {
     return false;
   }
+  // Before an evaluation too: it may find what ends the run.
   const int64_t epochs = config_.run.checkpoint_epochs;
-  if (!at.evaluation_due && epochs > 0 && at.epoch % epochs == 0) {
+  if (at.evaluation_due ? epochs > 0 || last_of_run : epochs > 0 && at.epoch % epochs == 0) {
     save();
   }
   return true;
@@ -331,7 +333,7 @@ bool Trainer::refresh_distances() {
 }
 
 bool Trainer::reestimate(const Phase& phase) {
-  data::LoaderOptions options = loader_options(config_, phase.config, {}, comm_);
+  data::LoaderOptions options = loader_options(config_, phase.config, bad_list_, comm_);
   options.pixels = pixels_for(backend_);
   data::Loader loader(data_, options);
   // Of a number that no training epoch has, so that the pictures are none that were just trained on.
@@ -369,6 +371,7 @@ bool Trainer::evaluate(const Phase& phase) {
   if (!metrics || (!on_training && !train_sample_.empty())) {
     return false;
   }
+  warn_of_bad_images();
   at.evaluation_due = false;
   const double value = config_.evaluation.metric == "mAP" ? metrics->map : metrics->recall[0];
   const bool better = value > at.best;
@@ -430,14 +433,11 @@ void Trainer::write_checkpoint(const std::vector<Optimiser::State>& moments) {
   }
 }
 
-// Ranks without a folder say what the list of the first does not have.
 void Trainer::warn_of_bad_images() {
-  const std::vector<data::BadImage> bad = loader_->bad_images();
-  if (!folder_ && options_.warn) {
-    for (size_t i = bad_warned_; i < bad.size(); ++i) {
-      options_.warn("left out: " + bad[i].reason);
+  for (const data::BadImage& bad : bad_list_->images()) {
+    if (bad_told_.insert(bad.item).second && options_.warn) {
+      options_.warn("left out: " + bad.reason);
     }
-    bad_warned_ = bad.size();
   }
 }
 

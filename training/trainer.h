@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "data/loader.h"
+#include "data/quarantine.h"
 #include "training/batch_feed.h"
 #include "training/checkpoint.h"
 #include "training/config.h"
@@ -103,6 +105,7 @@ class Trainer {
   TrainerOptions options_;
   Comm* comm_;  // null: one process
   data::ClassMembers members_;
+  std::shared_ptr<data::BadImageList> bad_list_;  // of all loaders
   std::unique_ptr<data::Loader> loader_;  // of the phase; what the learner still holds after an error is its memory
   std::optional<SlowRank> slow_rank_;
   Learner learner_;
@@ -113,8 +116,8 @@ class Trainer {
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventFile> events_;
   std::optional<RankingMetrics> last_;
-  double loading_seconds_ = 0;  // of the step under way
-  size_t bad_warned_ = 0;       // bad images that were told
+  double loading_seconds_ = 0;   // of the step under way
+  std::set<uint32_t> bad_told_;  // bad images that were told
 };
 
 }  // namespace gle

@@ -39,11 +39,23 @@ printf '[phase1]\nsteps = "three"\n' >wrong.toml
 expect 2 "wrong.toml:2: phase1.steps is \"three\"; expected a whole number" "$train" --config wrong.toml
 expect 2 "the config cannot be read" "$train" --config nosuch.toml
 expect 2 "path is empty" "$train"
-expect 2 "there is no 'vgg'" "${tiny[@]}" --set network.name=vgg --out r0
+# mistake CODE TEXT OPTIONS...: is told by the run, with and without --force, and by the dry run.
+mistake() {
+  expect "$1" "$2" "${tiny[@]}" "${@:3}" --out r0
+  [ ! -e r0 ] || { echo "FAILED: ${*:3}: the mistake left a folder behind" >&2; exit 1; }
+  expect "$1" "$2" "${tiny[@]}" "${@:3}" --out old --force
+  cmp old/checkpoints/last.gle last.gle
+  expect "$1" "$2" "${tiny[@]}" "${@:3}" --dry-run
+}
+expect 0 "best" "${tiny[@]}" --out old
+cp old/checkpoints/last.gle last.gle
+mistake 2 "there is no 'vgg'" --set network.name=vgg
+mistake 3 "make 0 batches of 100000" --set phase1.batch=100000
+mistake 3 "batches of 1000 classes" --set phase2.classes=1000
+mistake 6 "nosuch.pth" --weights nosuch.pth
+mistake 4 "last.gle" --set network.name=densenet121 --weights last.gle
 expect 2 "choose between timed plans and determinism" "${tiny[@]}" --out r0 --deterministic --cuda-time-plans
 expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
-expect 3 "batches of 1000 classes" "${tiny[@]}" --set phase2.classes=1000 --set phase1.steps=0 --set phase1.epochs=0 --out r00
-expect 6 "nosuch.pth" "${tiny[@]}" --weights nosuch.pth --out r000
 expect 5 "" "${tiny[@]}" --max-memory 100KiB --out r1
 
 expect 0 "best" "${tiny[@]}" --out run
@@ -63,13 +75,37 @@ expect 2 "run.seed is 2 here and 1 in the checkpoint" "${tiny[@]}" --out run --r
 expect 2 "which run" "${tiny[@]}" --resume auto
 expect 0 "whole" "$train" --verify run/checkpoints/last.gle
 cp run/checkpoints/last.gle other.gle
-expect 4 "other.gle" "${tiny[@]}" --set network.name=densenet121 --weights other.gle --out r2
 head -c 9999 other.gle >cut.gle
 expect 4 "cut.gle: section 'weights' is cut short" "$train" --verify cut.gle
 printf 'x' | dd of=other.gle bs=1 seek=9999 conv=notrunc 2>/dev/null
 expect 4 "other.gle: section 'weights' is damaged" "$train" --verify other.gle
 expect 4 "damaged" "${tiny[@]}" --resume other.gle --out r3
 expect 6 "nosuch.gle: cannot open" "$train" --verify nosuch.gle
+
+# A resumed run's config is its own, in what is printed too.
+expect 0 "" "$train" --resume auto --out run --print-config
+grep -qx "path = \"$data/omniglot.tar.gz\"" out
+expect 0 "phase 1    4 steps" "$train" --resume auto --out run --dry-run --threads 1
+expect 2 "run.seed is 2 here" "$train" --resume run/checkpoints/last.gle --seed 2 --dry-run
+expect 2 "which run" "$train" --resume auto --print-config
+
+# Back to an older checkpoint: later ones do not win any more. Another run is left alone.
+expect 0 "best" "${tiny[@]}" --out back --set run.checkpoint_steps=1 --set run.keep_last=9
+older=$(ls back/checkpoints/*-step=000005.gle)
+find old -type f -not -name .lock -exec cksum {} + | sort >before
+expect 2 "old: there is a run already, and $older is none of its checkpoints" "$train" --resume "$older" --out old
+find old -type f -not -name .lock -exec cksum {} + | sort | cmp - before
+cp "$older" elsewhere.gle
+expect 2 "elsewhere.gle: is not in the folder checkpoints of a run; say --out DIR" "$train" --resume elsewhere.gle
+expect 0 "steps      8" "$train" --resume elsewhere.gle --out branch --threads 1
+[ -e branch/checkpoints/"$(basename "$older")" ]
+expect 0 "steps      8" "$train" --resume elsewhere.gle --out old --force --threads 1
+cmp old/metrics.jsonl branch/metrics.jsonl
+expect 0 "steps      6" "$train" --resume "$older" --set phase2.steps=2 --threads 1
+grep -qF "of later steps, removed: " out
+[ "$(basename "$(ls back/checkpoints/epoch=* | tail -n 1)")" = "$(basename "$(ls back/checkpoints/*-step=000006.gle)")" ]
+expect 0 "step 6" "$train" --verify back/checkpoints/last.gle
+expect 0 "steps      6" "$train" --resume auto --out back --threads 1
 
 # A disk that takes no files, and one that takes none beyond a size.
 expect 6 "making the folder failed" "${tiny[@]}" --out /proc/gle

@@ -71,6 +71,21 @@ done
 grep -qF "Recall@1 against phase2.learning_rate" whole/report.html
 [ "$(find whole -name best.gle | wc -l)" -eq 1 ]
 expect 2 "there is a search already" "${tiny[@]}" --out whole
+# What cannot be searched leaves the one that is there as it is.
+kept() {
+  expect "$@" --out whole --force
+  [ -s whole/results.json ] && [ -s whole/trial-002/metrics.jsonl ] && [ "$(find whole -name best.gle | wc -l)" -eq 1 ]
+  expect "$@" --out no
+  [ ! -e no ]
+}
+sed '/^\[tune.ranges\]/,/^\[tune.inference\]/ { /^\[tune.inference\]/!d }' ranges.toml >no-ranges.toml
+kept 2 "tune.ranges: is empty" "$tune" --config tiny.toml --ranges no-ranges.toml
+kept 3 "No such file" "${tiny[@]}" --data nosuch
+kept 6 "nosuch.pth" "${tiny[@]}" --weights nosuch.pth
+kept 3 "trial 0: classes x samples sampler: batches of 1000 classes" "${tiny[@]}" --set phase2.classes=1000
+sed '/^\[tune.inference\]/,$d' ranges.toml >no-inference.toml
+kept 2 "tune.inference: is empty" "$tune" --inference "$(dirname "$(dirname "$(find whole -name best.gle)")")" \
+  --ranges no-inference.toml
 expect 0 "best" "$tools/gle-train" --config whole/best.toml --seed 2 --out best --threads 1
 
 # Killed in the first trial, asked to stop in a later one, gone on with: the same to the byte.
@@ -123,4 +138,17 @@ expect 4 "" "$tune" --inference tiny.toml --ranges ranges.toml --out no
 expect 0 "best" "$tools/gle-train" --config tiny.toml --set evaluation.on=test --out tested --threads 1
 expect 2 "held no classes out" "$tune" --inference tested --ranges ranges.toml --out no
 expect 0 "--strategies" "$tune" --inference tested --ranges ranges.toml --out on-test --on-test --trials 1 --threads 1
+# The gle-eval that it tells of reads the data as the run did.
+mkdir drawings set
+tar -xzf "$data/omniglot.tar.gz" -C drawings
+for class in $(ls drawings/test | head -n 12); do
+  mkdir "set/$class"
+  cp $(ls "drawings/test/$class"/*.png | head -n 6) "set/$class"
+done
+expect 0 "best" "$tools/gle-train" --config tiny.toml --data set --set data.dataset=folders --set data.train_classes=0:8 \
+  --set data.exif=true --set evaluation.held_out=0.3 --out folders --threads 1
+expect 0 " set --dataset folders --train-classes 0:8 --exif --strategies " "$tune" --inference folders --trials 1 \
+  --ranges ranges.toml --out of-folders --threads 1
+eval "$(sed -n "s|.*: gle-eval|expect 0 queries $tools/gle-eval|p" out) --no-nmi"
+grep -qF "24 queries, 24 in the gallery" out
 echo "gle-tune: all as expected"

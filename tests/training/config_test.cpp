@@ -95,6 +95,8 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
               "run.toml:3: phase1.epochs is \"ten\"; expected a whole number");
   expect_says(usage_error("[phase1]\nepochs = 1.5"), "expected a whole number");
   expect_says(usage_error("[phase1]\nepochs = -1"), "phase1.epochs is -1; expected 0 to 1e+09");
+  expect_says(usage_error("[phase1]\nbeta2 = 1"), "phase1.beta2 is 1; expected 0 to 0.999999999");
+  expect_says(usage_error("[phase1]\nbeta2 = 0.9999999999"), "phase1.beta2 is 0.9999999999; expected");
   expect_says(usage_error("[phase1]\nlearning_rate = true"), "phase1.learning_rate is true; expected a number");
   expect_says(usage_error("[phase1]\nlearning_rate = nan"), "phase1.learning_rate is nan");
   expect_says(usage_error("[phase1]\naugment = 1"), "expected true or false");

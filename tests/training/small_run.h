@@ -116,4 +116,17 @@ inline void expect_same_end(const std::filesystem::path& a, const std::filesyste
   }
 }
 
+// A test with such data and such a config.
+class SmallTrainer : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_data(folder_);
+    config_ = small_config(folder_);
+  }
+  std::string metrics(const std::string& run) const { return text_of(folder_.path(run) / "metrics.jsonl"); }
+
+  data::test::TempFolder folder_;
+  TrainingConfig config_;
+};
+
 }  // namespace gle::test

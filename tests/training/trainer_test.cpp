@@ -15,19 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using data::test::error_of;
-using data::test::TempFolder;
-
-class SmallTrainer : public testing::Test {
- protected:
-  void SetUp() override {
-    write_small_data(folder_);
-    config_ = small_config(folder_);
-  }
-  std::string metrics(const std::string& run) const { return text_of(folder_.path(run) / "metrics.jsonl"); }
-
-  TempFolder folder_;
-  TrainingConfig config_;
-};
 
 TEST_F(SmallTrainer, AStepAllocatesNothing) {
   config_.phase2.sampler = "classes";
