@@ -154,6 +154,8 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, c
 
 void warn(const std::string& text) { std::fprintf(stderr, "gle-train: warning: %s\n", text.c_str()); }
 
+double megabytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 bool resumes_file(const Arguments& a) { return !a.resume.empty() && a.resume != "auto"; }
 
 // --out, or the run that the file of --resume is of; empty: a new one.
@@ -243,6 +245,13 @@ int train(const Arguments& a, Comm& comm) {
   if (comm.rank() == 0) {
     // A mistake leaves no folder behind, and the run that was there as it is.
     require_trainable(config, *data, comm.size(), begin.before.get());
+    if (comm.size() == 1) {
+      const size_t planned =
+          require_memory(config, data->train_classes, pixels_for(backend), backend.allocator().limit());
+      if (!a.verbosity.quiet) {
+        std::fprintf(stderr, "gle-train: %.0f MiB of memory planned\n", megabytes(planned));
+      }
+    }
     if (!folder) {
       folder = std::make_unique<RunFolder>(begin.path.empty() ? next_run_folder("runs", data->name) : begin.path,
                                            a.force ? RunFolder::Begin::replace : RunFolder::Begin::fresh);
@@ -323,8 +332,6 @@ int train(const Arguments& a, Comm& comm) {
   }
   return 0;
 }
-
-double megabytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 int dry_run(const Arguments& a) {
   const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run_path(a));

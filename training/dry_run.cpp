@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "data/loader.h"
+#include "engine/error.h"
 #include "models/dry_backend.h"
 #include "models/weights.h"
 #include "training/batch_feed.h"
@@ -63,8 +65,10 @@ std::vector<Pictures> room_for(Backend& backend, const TrainingConfig& config, c
 
 }  // namespace
 
-size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes, data::Pixels pixels) {
+size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes, data::Pixels pixels,
+                     size_t limit) {
   DryBackend backend;
+  backend.allocator().set_limit(limit);
   Learner learner(backend, config, classes);
   learner.begin_phase(phase, Learner::Moments::reset);
   const int64_t batch = batch_size(phase);
@@ -105,6 +109,40 @@ void require_trainable(const TrainingConfig& config, const data::Dataset& data, 
     load_weights(backend, learner.network(), read_weights(config.network.weights),
                  config.network.strict ? Strictness::strict : Strictness::lenient);
   }
+}
+
+size_t require_memory(const TrainingConfig& config, int64_t classes, data::Pixels pixels, size_t limit) {
+  const auto bytes_if_it_fits = [&](const PhaseConfig& phase) -> std::optional<size_t> {
+    try {
+      return planned_bytes(config, phase, classes, pixels, limit);
+    } catch (const Error&) {
+      return std::nullopt;  // a batch-norm may not take the smallest batches either
+    }
+  };
+  size_t largest = 0;
+  for (int64_t i = 0; i < kPhases; ++i) {
+    PhaseConfig phase = phase_of(config, i);
+    if (is_empty(phase)) {
+      continue;
+    }
+    if (const std::optional<size_t> planned = bytes_if_it_fits(phase)) {
+      largest = std::max(largest, *planned);
+      continue;
+    }
+    const int64_t wanted = batch_size(phase);
+    const bool shuffled = phase.sampler == "shuffled";
+    int64_t& size = shuffled ? phase.batch : phase.classes;
+    int64_t fits = 0;
+    for (int64_t too_many = size; too_many - fits > 1;) {
+      size = fits + (too_many - fits) / 2;
+      (bytes_if_it_fits(phase) ? fits : too_many) = size;
+    }
+    const std::string name = "phase" + std::to_string(i + 1);
+    fail(ErrorCode::memory, name, ": a batch of ", wanted, " does not fit in ", limit >> 20U, " MiB; ",
+         fits == 0 ? "nor does the smallest"
+                   : name + (shuffled ? ".batch = " : ".classes = ") + std::to_string(fits) + " does");
+  }
+  return largest;
 }
 
 Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,

@@ -45,8 +45,12 @@ void require_trainable(const TrainingConfig& config, const data::Dataset& data, 
 Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,
                   int trial_steps = 3);
 
-// The bytes that a phase's steps take of the backend's memory, if batches come as `pixels`.
+// The bytes that a phase's steps take of the backend's memory, if batches come as `pixels`. ErrorCode::memory if they do
+// not fit in `limit`.
 size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes,
-                     data::Pixels pixels = data::Pixels::floats);
+                     data::Pixels pixels = data::Pixels::floats, size_t limit = CachingAllocator::kNoLimit);
+
+// The largest of the phases' planned bytes. ErrorCode::memory if that is more than `limit`, and a batch that would fit.
+size_t require_memory(const TrainingConfig& config, int64_t classes, data::Pixels pixels, size_t limit);
 
 }  // namespace gle

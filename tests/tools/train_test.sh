@@ -56,7 +56,9 @@ mistake 6 "nosuch.pth" --weights nosuch.pth
 mistake 4 "last.gle" --set network.name=densenet121 --weights last.gle
 expect 2 "choose between timed plans and determinism" "${tiny[@]}" --out r0 --deterministic --cuda-time-plans
 expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
-expect 5 "" "${tiny[@]}" --max-memory 100KiB --out r1
+expect 5 "nor does the smallest" "${tiny[@]}" --max-memory 100KiB --out r1
+expect 5 "phase1.batch = " "${tiny[@]}" --set phase1.batch=200 --max-memory 20MiB --out r1
+[ ! -e r1 ]
 
 expect 0 "best" "${tiny[@]}" --out run
 for file in config.toml command.txt env.json metrics.jsonl summary.json time.json checkpoints/last.gle \
