@@ -85,7 +85,7 @@ double contrastive(const Task& t) {
       if (t.positive(i, j)) {
         loss += weight * d * d / 2;
         t.add_distance(i, j, weight * d);
-      } else if (gap > 0) {
+      } else if (!(gap <= 0)) {  // NaN too, so that it shows in the loss
         loss += weight * gap * gap / 2;
         t.add_distance(i, j, -weight * gap);
       }
@@ -182,7 +182,7 @@ double triplet(const Task& t) {
         });
       },
       [&](int64_t i, int64_t p, int64_t j) {
-        return static_cast<double>(t.options.margin) + t.distance(i, p) - t.distance(i, j) > 0;
+        return !(static_cast<double>(t.options.margin) + t.distance(i, p) - t.distance(i, j) <= 0);
       });
 }
 

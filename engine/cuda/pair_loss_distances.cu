@@ -24,7 +24,7 @@ __device__ inline double distance(const PairTask& t, int64_t i, int64_t j) {
   return square <= 0 ? 0 : sqrt(square);
 }
 
-// Of the distances of a batch.
+// Of the distances of a batch. NaN counts as a pair that is not yet apart, so that it shows in the loss.
 struct Mined {
   double *distances, *g;    // [n,n]
   double *losses, *counts;  // [n]: sums of a row
@@ -60,7 +60,7 @@ __device__ Sums contrastive(const PairTask& t, const Group& group, int64_t i, co
   for (int64_t j = group.lane; j < t.columns; j += Group::threads) {
     const double gap = static_cast<double>(t.options.margin) - d[j];
     const bool positive = t.positive(i, j);
-    const double counted = i == j ? 0 : positive ? d[j] : gap > 0 ? -gap : 0;
+    const double counted = i == j ? 0 : positive ? d[j] : gap <= 0 ? 0 : -gap;
     g[j] = counted;
     sums.loss += counted * counted / 2;
     sums.count += i == j ? 0 : 1;
@@ -75,12 +75,12 @@ __device__ Sums triplet_hard(const PairTask& t, const Group& group, int64_t i, c
   const bool counts = far < t.columns && near < t.columns;
   const double hinge = counts ? static_cast<double>(t.options.margin) + d[far] - d[near] : 0;
   for (int64_t j = group.lane; j < t.columns; j += Group::threads) {
-    g[j] = hinge > 0 ? (j == far ? 1 : j == near ? -1 : 0) : 0;
+    g[j] = hinge <= 0 ? 0 : j == far ? 1 : j == near ? -1 : 0;
   }
   Sums sums;
   if (group.lane == 0 && counts) {
     sums.count = 1;
-    sums.loss = hinge > 0 ? hinge : 0;
+    sums.loss = hinge <= 0 ? 0 : hinge;
   }
   return sums;
 }
@@ -107,7 +107,7 @@ __device__ Sums triplet_semihard(const PairTask& t, const Group& group, int64_t 
     if (other >= 0) {
       const double hinge = static_cast<double>(t.options.margin) + d[p] - d[other];
       sums.count += 1;
-      if (hinge > 0) {
+      if (!(hinge <= 0)) {
         sums.loss += hinge;
         others[p] = static_cast<int32_t>(other);
       }
@@ -132,11 +132,11 @@ __device__ Sums triplet_all(const PairTask& t, const Group& group, int64_t i, co
     double counted = 0;
     const bool positive = t.positive(i, j), negative = t.negative(i, j);
     for (int64_t k = 0; k < t.columns; ++k) {
-      if (positive && t.negative(i, k) && margin + d[j] - d[k] > 0) {
+      if (positive && t.negative(i, k) && !(margin + d[j] - d[k] <= 0)) {
         counted += 1;
         sums.loss += margin + d[j] - d[k];
       }
-      if (negative && t.positive(i, k) && margin + d[k] - d[j] > 0) {
+      if (negative && t.positive(i, k) && !(margin + d[k] - d[j] <= 0)) {
         counted -= 1;
       }
     }
