@@ -5,7 +5,7 @@ namespace gle {
 Tensor moments_of_ranks(Backend& b, const char* op, const Tensor& x, Comm& comm) {
   const int64_t channels = x.channels();
   const Tensor own = b.new_tensor(op, {2, channels});
-  const Tensor all = b.new_tensor(op, {2 * comm.size(), channels});
+  Tensor all = b.new_tensor(op, {2 * comm.size(), channels});
   // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
   b.fill(0.0F, own);
   b.batch_norm_statistics(x, 1.0F, 1.0F, own.row(0), own.row(1), b.new_tensor(op, {channels}),

@@ -245,7 +245,7 @@ Var group_loss_composed(Context& ctx, const Var& embeddings, const Var& logits, 
     x = divide_by_sums(ctx, multiply(ctx, x, product(ctx, w, x)), x);
   }
   const int64_t counted = options.mean_over == MeanOver::all ? n : std::max<int64_t>(1, n - batch.anchor_count());
-  const Var loss = negative_log_likelihood(ctx, x, batch.targets(), options.weight / static_cast<float>(counted));
+  Var loss = negative_log_likelihood(ctx, x, batch.targets(), options.weight / static_cast<float>(counted));
   if (options.cross_entropy_weight == 0.0F) {
     return loss;
   }

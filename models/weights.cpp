@@ -128,7 +128,7 @@ std::string name_in_network(const Known& known, const std::string& name) {
     if (known.contains(candidate)) {
       return candidate;
     }
-    const auto prefix =
+    const auto* prefix =
         std::find_if(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view p) { return candidate.starts_with(p); });
     if (prefix == kPrefixes.end()) {
       return candidate;

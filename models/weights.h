@@ -25,8 +25,8 @@ struct WeightFile {
   std::map<std::string, std::string> metadata = {};  // texts beside the tensors: safetensors and checkpoints have them
 };
 
-// Reads any of the formats, told apart by their first bytes. ErrorCode::weights if the file is damaged or hostile, or has
-// another SHA-256 than its name says (models/files/sha256.h).
+// Reads any of the formats, told apart by their first bytes. ErrorCode::weights if the file is damaged or hostile, or
+// has another SHA-256 than its name says (models/files/sha256.h).
 WeightFile read_weights(const std::string& path);
 WeightFile parse_weights(Bytes bytes, const std::string& name);
 

@@ -26,7 +26,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 // The shortest text that gives the same number, with a point so that TOML takes it for a real.
 std::string real_text(double value) {
   char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  char* const end = std::to_chars(text, text + sizeof text, value).ptr;
   std::string result(text, end);
   if (result.find_first_of(".en") == std::string::npos) {
     result += ".0";
@@ -136,6 +136,7 @@ const ConfigKey& config_key(std::string_view name) {
     return *found;
   }
   std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const ConfigKey& key : keys) {
     names.push_back(key.name);
   }

@@ -45,8 +45,8 @@ void require_trainable(const TrainingConfig& config, const data::Dataset& data, 
 Forecast forecast(Backend& backend, const TrainingConfig& config, const std::shared_ptr<const data::Dataset>& data,
                   int trial_steps = 3);
 
-// The bytes that a phase's steps take of the backend's memory, if batches come as `pixels`. ErrorCode::memory if they do
-// not fit in `limit`.
+// The bytes that a phase's steps take of the backend's memory, if batches come as `pixels`. ErrorCode::memory if they
+// do not fit in `limit`.
 size_t planned_bytes(const TrainingConfig& config, const PhaseConfig& phase, int64_t classes,
                      data::Pixels pixels = data::Pixels::floats, size_t limit = CachingAllocator::kNoLimit);
 

@@ -102,7 +102,7 @@ void RunFolder::keep_checkpoint(const Position& position, int64_t keep,
     let_be(best(), path);
   }
   const std::vector<CheckpointEntry> all = checkpoints_in(checkpoints());
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
+  for (auto i = static_cast<size_t>(keep); i < all.size(); ++i) {
     std::error_code ignored;  // one too many does no harm
     fs::remove(all[i].path, ignored);
   }
@@ -191,7 +191,7 @@ bool has_run(const fs::path& path) {
 
 fs::path next_run_folder(const fs::path& runs, const std::string& stem) {
   for (int number = 1;; ++number) {
-    const fs::path path = runs / (stem + "-" + std::to_string(number));
+    fs::path path = runs / (stem + "-" + std::to_string(number));
     if (!fs::exists(path)) {
       return path;
     }
