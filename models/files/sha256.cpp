@@ -1,19 +1,17 @@
 #include "models/files/sha256.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <filesystem>
-#include <string_view>
 
 namespace gle {
 
 namespace {
 
-constexpr size_t kBlock = 64;
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-constexpr std::array<uint32_t, 64> kConstants = {
+constexpr std::array<uint32_t, 64> kRounds = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -25,23 +23,22 @@ constexpr std::array<uint32_t, 64> kConstants = {
 
 using State = std::array<uint32_t, 8>;
 
-void take_block(State& state, const std::byte* block) {
+void absorb(State& state, std::string_view block) {
   std::array<uint32_t, 64> w{};
-  for (size_t i = 0; i < 16; ++i) {
-    for (size_t byte = 0; byte < 4; ++byte) {
-      w[i] = (w[i] << 8U) | std::to_integer<uint32_t>(block[4 * i + byte]);
-    }
+  for (size_t i = 0; i < 64; ++i) {
+    w[i / 4] = w[i / 4] << 8U | static_cast<uint8_t>(block[i]);
   }
-  for (size_t i = 16; i < w.size(); ++i) {
-    const uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ (a >> 3U)) + w[i - 7] +
-           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ (b >> 10U));
+  for (size_t i = 16; i < 64; ++i) {
+    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ w[i - 15] >> 3U;
+    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ w[i - 2] >> 10U;
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
   auto [a, b, c, d, e, f, g, h] = state;
-  for (size_t i = 0; i < w.size(); ++i) {
-    const uint32_t one =
-        h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kConstants[i] + w[i];
-    const uint32_t two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+  for (size_t i = 0; i < 64; ++i) {
+    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const uint32_t one = h + s1 + ((e & f) ^ (~e & g)) + kRounds[i] + w[i];
+    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const uint32_t two = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g;
     g = f;
     f = e;
@@ -51,43 +48,49 @@ void take_block(State& state, const std::byte* block) {
     b = a;
     a = one + two;
   }
-  const State sum = {a, b, c, d, e, f, g, h};
-  for (size_t i = 0; i < state.size(); ++i) {
-    state[i] += sum[i];
+  const State added = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) {
+    state[i] += added[i];
   }
 }
 
 }  // namespace
 
-std::string sha256(Bytes bytes) {
+std::string sha256(std::string_view bytes) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const size_t whole = bytes.size() / kBlock * kBlock;
-  for (size_t at = 0; at < whole; at += kBlock) {
-    take_block(state, bytes.data() + at);
+  const uint64_t bits = uint64_t{bytes.size()} * 8;
+  for (; bytes.size() >= 64; bytes.remove_prefix(64)) {
+    absorb(state, bytes);
   }
-  // The rest, a bit, zeros and the number of bits.
-  std::array<std::byte, 2 * kBlock> last{};
-  const Bytes rest = bytes.subspan(whole);
-  std::copy(rest.begin(), rest.end(), last.begin());
-  last[rest.size()] = std::byte{0x80};
-  const size_t length = rest.size() + 9 <= kBlock ? kBlock : 2 * kBlock;
-  for (size_t i = 0; i < 8; ++i) {
-    last[length - 1 - i] = static_cast<std::byte>((uint64_t{bytes.size()} * 8) >> (8 * i));
+  std::string last(bytes);
+  last += '\x80';
+  last.resize(last.size() <= 56 ? 56 : 120, '\0');
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    last += static_cast<char>(static_cast<uint8_t>(bits >> static_cast<unsigned>(shift)));
   }
-  for (size_t at = 0; at < length; at += kBlock) {
-    take_block(state, last.data() + at);
+  for (size_t i = 0; i < last.size(); i += 64) {
+    absorb(state, std::string_view(last).substr(i));
   }
-  std::string text;
+  std::string digest;
   for (const uint32_t word : state) {
-    for (int shift = 28; shift >= 0; shift -= 4) {
-      text += kDigits[(word >> static_cast<unsigned>(shift)) & 0xFU];
+    for (int shift = 24; shift >= 0; shift -= 8) {
+      digest += static_cast<char>(static_cast<uint8_t>(word >> static_cast<unsigned>(shift)));
     }
   }
-  return text;
+  return digest;
+}
+
+std::string sha256_digits(Bytes bytes) {
+  std::string digits;
+  for (const char byte : sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
+    digits += kDigits[static_cast<uint8_t>(byte) >> 4U];
+    digits += kDigits[static_cast<uint8_t>(byte) & 0xFU];
+  }
+  return digits;
 }
 
 void require_sha256(Bytes bytes, const std::string& beginning, const std::string& name) {
-  if (const std::string found = sha256(bytes); !found.starts_with(beginning)) {
+  if (const std::string found = sha256_digits(bytes); !found.starts_with(beginning)) {
     fail(ErrorCode::weights, name, ": its SHA-256 is ", found, ", not ", beginning,
          beginning.size() < found.size() ? "..." : "", ": it is damaged, or not the file that was meant");
   }

@@ -7,13 +7,13 @@
 
 #include "engine/error.h"
 #include "engine/math/philox.h"
+#include "models/files/sha256.h"
 #include "tests/expect_error.h"
 #include "tests/training/small_run.h"
 #include "tools/report/assets.h"
 #include "tools/report/chart.h"
 #include "tools/report/look.h"
 #include "tools/report/report.h"
-#include "tools/report/sha256.h"
 #include "tools/report/thumbnails.h"
 #include "training/event_file.h"
 

@@ -1,8 +1,8 @@
+#include "models/files/sha256.h"
 #include "tools/report/assets.h"
 #include "tools/report/chart.h"
 #include "tools/report/report.h"
 #include "tools/report/sections.h"
-#include "tools/report/sha256.h"
 
 namespace gle::report {
 
