@@ -1,14 +1,15 @@
 #include "losses/cross_entropy.h"
 
+#include "losses/internal/pair_loss.h"
+
 namespace gle {
 
 Var cross_entropy(Context& ctx, const Var& logits, const Tensor& labels, float smoothing) {
   const char* op = "cross_entropy";
   require(logits.shape().rank() == 2, op, "the logits must be [N,C], got ", logits.shape());
-  require(labels.type() == DType::i32 && labels.dense() && labels.elements() == logits.shape()[0], op,
-          "the labels must be ", logits.shape()[0], " whole numbers, got ", labels.shape());
+  require_labels(ctx, op, labels, logits.shape()[0]);
   require(smoothing >= 0 && smoothing < 1, op, "smoothing must be from 0 to below 1, got ", smoothing);
-  ctx.require_device(op, {logits.value(), labels});
+  ctx.require_device(op, {logits.value()});
   ctx.backend.check_labels(labels, logits.shape()[1]);
   Var loss = ctx.new_var(op, {1});
   const Tensor log_sums = ctx.backend.new_tensor(op, {logits.shape()[0], 2});
