@@ -133,7 +133,9 @@ void Network::build_head(GraphBuilder& builder) {
 
 void Network::set_backbone_rate(float factor) {
   for (size_t i = 0; i < backbone_parameters_; ++i) {
-    parameters_->parameters()[i].lr_scale = factor;
+    Parameter& parameter = parameters_->parameters()[i];
+    parameter.lr_scale = factor;
+    parameter.trainable = factor > 0;
   }
 }
 

@@ -62,7 +62,7 @@ class Network {
 
   // Of all batch-norms: the share of the new batch in the running statistics.
   void set_norm_momentum(float momentum);
-  // Factor of the optimiser's learning rate for all that comes before the pooling.
+  // Factor of the optimiser's learning rate for all that comes before the pooling; at 0 no gradient is computed there.
   void set_backbone_rate(float factor);
 
   ParameterSet& parameters() { return *parameters_; }

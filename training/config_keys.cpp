@@ -201,7 +201,7 @@ void add_phase(Table& table, const char* name, PhaseConfig TrainingConfig::*memb
   phase.number(
       "backbone_rate", &PhaseConfig::backbone_rate, {0, 1e3},
       "Factor of it for the network before its pooling; below 1 new heads learn faster than pretrained weights; "
-      "0: its weights stay");
+      "0: its weights stay, and a step costs little more than inference");
   phase.number("beta1", &PhaseConfig::beta1, {0, 0.999999}, "Decay of the first moment; the momentum of sgd");
   phase.number("beta2", &PhaseConfig::beta2, {0, 0.999999999}, "Decay of the second moment");
   phase.number("eps", &PhaseConfig::eps, {1e-30, 1e3}, "Added to the root of the second moment");

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "losses/registry.h"
 #include "retrieval/input.h"
 
 namespace gle {
@@ -169,7 +170,13 @@ void check(const TrainingConfig& config) {
             "reload_best_at_drop needs evaluation.every above 0");
     require(phase.loss == "cross_entropy" || phase.sampler != "shuffled", "phase", phase.loss,
             " compares pictures of a class: take sampler = \"classes\", \"chunks\" or \"hard\"");
+    const Loss& loss = loss_named(phase.loss);
+    require(phase.backbone_rate > 0 || loss.needs_logits || loss.needs_proxies || config.network.embedding > 0, "phase",
+            "nothing would learn: backbone_rate is 0, and ", phase.loss, " trains no head");
   }
+  require(is_empty(config.phase1) || is_empty(config.phase2) || config.phase2.fresh_optimiser ||
+              config.phase1.backbone_rate > 0 || config.phase2.backbone_rate == 0,
+          "phase2", "fresh_optimiser = false needs moments of the backbone, and phase1.backbone_rate = 0 makes none");
 }
 
 void check_division(const TrainingConfig& config, int ranks) {

@@ -128,6 +128,8 @@ TEST(Config, KeysThatContradictEachOther) {
   };
   expect_says(error("[phase1]\nepochs = 0\n[phase2]\nepochs = 0"), "there is nothing to do");
   expect_says(error("[phase2]\nsampler = \"shuffled\""), "group_loss compares pictures of a class");
+  expect_says(error("[phase2]\nloss = \"triplet_hard\"\nbackbone_rate = 0"), "nothing would learn");
+  expect_says(error("[phase1]\nbackbone_rate = 0\n[phase2]\nfresh_optimiser = false"), "needs moments of the backbone");
   expect_says(error("[phase2]\ndrops = [3]"), "drops go with decay");
   expect_says(error("[phase2]\nreload_best_at_drop = true"), "needs drops");
   expect_says(error("[input]\nresize_to = 100"), "smaller than the input");

@@ -60,6 +60,8 @@ TEST_F(SmallTrainer, ABackboneOfRateZeroStaysAndOfHalfMovesHalf) {
     }
     learner.add(images, labels, 0, 1);
     static_cast<void>(learner.measure());
+    const Tensor grad = learner.network().parameters().find("features.conv0.weight")->grad;
+    EXPECT_EQ(backend->sum_of_squares(grad.reshaped({1, grad.elements()})) > 0, rate > 0);
     learner.step(0.5F);
     return std::pair(value("features.conv0.weight") - first, value("classifier.bias") - last);
   };
