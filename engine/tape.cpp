@@ -35,7 +35,7 @@ int Tape::new_slot(const Shape& shape) {
   slot.grad = Tensor();
   slot.written.clear();
   slot.created_at = nodes_used_;
-  slot.needed = slot.keep = false;
+  slot.needed = slot.keep = slot.spent = false;
   slot.parameter = nullptr;
   return static_cast<int>(slots_used_++);
 }
@@ -70,7 +70,9 @@ bool Tape::needs_gradient(const Var& var) const {
   }
   require(var.pass_ == pass_, "tape", "a Var ", var.shape(),
           " is of another tape, or from before clear(): make a new one of its value");
-  return slots_[static_cast<size_t>(var.slot_)].needed;
+  const Slot& slot = slots_[static_cast<size_t>(var.slot_)];
+  require(!slot.spent, "tape", "a Var ", var.shape(), " is from before backward(), which only leaves outlast");
+  return slot.needed;
 }
 
 bool Tape::needs_gradient(Inputs inputs) const {
@@ -85,6 +87,12 @@ Tape::Node& Tape::append(const char* op, Inputs inputs, const Var& output) {
   invariant(inputs.size() <= kMostInputs, "an op has more inputs than a node of the tape holds");
   require(output.slot_ != Var::kNoSlot && output.pass_ == pass_, op,
           "the place for its output must be a Var of the tape that records");
+  const Place to = place_of(output);
+  for (const Var& input : inputs) {
+    const Place from = place_of(input);
+    require(from.slot != to.slot || from.end <= to.begin || to.end <= from.begin, op,
+            "its output would overwrite its input ", input.shape(), ", which backward() needs");
+  }
   if (nodes_used_ == nodes_.size()) {
     nodes_.emplace_back();
   }
@@ -93,7 +101,7 @@ Tape::Node& Tape::append(const char* op, Inputs inputs, const Var& output) {
   node.input_count = inputs.size();
   std::transform(inputs.begin(), inputs.end(), node.inputs.begin(),
                  [&](const Var& input) { return needs_gradient(input) ? place_of(input) : Place{}; });
-  node.output = place_of(output);
+  node.output = to;
   slots_[static_cast<size_t>(output.slot_)].needed = true;
   return node;
 }
@@ -179,6 +187,8 @@ void Tape::backward(const Var& output, const Tensor& cotangent) {
   require(needs_gradient(output), "backward", "the output does not depend on anything that needs a gradient");
   require(output.shape() == cotangent.shape(), "backward", "the cotangent is ", cotangent.shape(), ", the output ",
           output.shape());
+  require(cotangent.type() == DType::f32 && cotangent.device() == backend_.device(), "backward",
+          "the cotangent must be of floats on ", backend_.device(), "; it is on ", cotangent.device());
   backend_.scale(1.0F, cotangent, target(place_of(output), "backward"));
   walk_back();
 }
@@ -207,6 +217,7 @@ void Tape::run(Node& node) {
 void Tape::release(Slot& slot) {
   if (!slot.keep) {
     slot.grad = Tensor();
+    slot.spent = true;
   }
   Parameter* parameter = std::exchange(slot.parameter, nullptr);
   if (parameter && --parameter->pending == 0 && on_gradient_) {

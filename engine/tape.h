@@ -88,6 +88,7 @@ class Tape {
     size_t created_at = 0;          // nodes on the tape then: once these are walked nobody asks for it again
     bool needed = false;
     bool keep = false;
+    bool spent = false;  // backward() has been past it
     Parameter* parameter = nullptr;
   };
 

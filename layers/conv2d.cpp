@@ -11,7 +11,7 @@ int64_t output_size(int64_t size, int64_t kernel, int stride, int pad) {
 Var convolve(Context& ctx, const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options,
              PackedWeights* packed, const Var& out) {
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
-  require(!bias || bias.value().elements() == shape.channels(), "conv2d", "the bias ", bias.shape(), " is not [",
+  require(!bias || bias.shape() == Shape{shape.channels()}, "conv2d", "the bias ", bias.shape(), " is not [",
           shape.channels(), "]");
   require(weight.value().dense(), "conv2d", "the weights must be dense");
   ctx.require_device("conv2d", {x.value(), weight.value(), bias.value()});

@@ -18,6 +18,7 @@ struct Conv2dSizes {
 Conv2d make_conv2d(ParameterSet& set, const std::string& name, const Conv2dSizes& sizes, const Conv2dOptions& options,
                    bool with_bias);
 
+// Throws unless the padding is below the kernel: more would only add rows and columns of the bias.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
 // A layer's weights as the backend likes them, kept from one inference to the next.

@@ -17,7 +17,7 @@ Var linear(Context& ctx, const Var& x, const Var& weight, const Var& bias, const
   require(weight.shape().rank() == 2 && weight.shape()[1] == x.shape()[1], op, "the input ", x.shape(),
           " does not fit the weights ", weight.shape());
   const Shape shape{x.shape()[0], weight.shape()[0]};
-  require(!bias || bias.value().elements() == shape[1], op, "the bias ", bias.shape(), " is not [", shape[1], "]");
+  require(!bias || bias.shape() == Shape{shape[1]}, op, "the bias ", bias.shape(), " is not [", shape[1], "]");
   ctx.require_device(op, {x.value(), weight.value(), bias.value()});
   Var y = ctx.output(op, shape, out);
   ctx.backend.gemm(x.value(), Transpose::no, weight.value(), Transpose::yes, bias.value(), {y.value()});

@@ -24,9 +24,9 @@ Shape pool2d_shape(const Shape& x, const Pool2dOptions& o) {
   require(o.kernel_h > 0 && o.kernel_w > 0 && o.stride_h > 0 && o.stride_w > 0, op,
           "kernel and stride must be positive, got ", o.kernel_h, "x", o.kernel_w, " and ", o.stride_h, "x",
           o.stride_w);
-  require(o.kernel_h * o.kernel_w <= kMostTaps, op, "windows of at most ", kMostTaps, " pixels are possible, got ",
-          o.kernel_h, "x", o.kernel_w, "; use global_pool for the whole picture");
-  require(o.pad_h >= 0 && o.pad_w >= 0 && 2 * o.pad_h <= o.kernel_h && 2 * o.pad_w <= o.kernel_w, op,
+  require(int64_t{o.kernel_h} * o.kernel_w <= kMostTaps, op, "windows of at most ", kMostTaps,
+          " pixels are possible, got ", o.kernel_h, "x", o.kernel_w, "; use global_pool for the whole picture");
+  require(o.pad_h >= 0 && o.pad_w >= 0 && o.pad_h <= o.kernel_h / 2 && o.pad_w <= o.kernel_w / 2, op,
           "padding must be from 0 to half the kernel ", o.kernel_h, "x", o.kernel_w, ", got ", o.pad_h, " and ",
           o.pad_w);
   require(x[1] + 2 * o.pad_h >= o.kernel_h && x[2] + 2 * o.pad_w >= o.kernel_w, op, "the window ", o.kernel_h, "x",

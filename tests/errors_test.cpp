@@ -71,6 +71,8 @@ TEST_F(ErrorsTest, Conv2dShapes) {
                {"conv2d", "[1,5,6,4]", "[4,3,3,3]", "4 channels"});
   EXPECT_ERROR(conv(x, var({3, 3, 3, 1}), {}, {}), ErrorCode::usage, {"conv2d", "depth-wise", "[3,3,3,1]"});
   EXPECT_ERROR(conv(x, w, var({5}), {}), ErrorCode::usage, {"conv2d", "bias", "[5]", "[4]"});
+  EXPECT_ERROR(conv(x, w, Var(filled(backend_, {4, 2}, 1).slice(0, 1)), {}), ErrorCode::usage,
+               {"conv2d", "bias", "[4,1]", "[4]"});
   EXPECT_ERROR(conv(x, w, {}, {.stride_h = 0}), ErrorCode::usage, {"conv2d", "stride", "0 and 1"});
   EXPECT_ERROR(conv(x, w, {}, {.pad_w = -1}), ErrorCode::usage, {"conv2d", "padding", "-1"});
   EXPECT_ERROR(conv(x, w, {}, {.pad_h = 3}), ErrorCode::usage, {"conv2d", "padding", "3x3", "3 and 0"});
@@ -133,6 +135,8 @@ TEST_F(ErrorsTest, PoolShapes) {
     EXPECT_ERROR(run(x, {.stride_h = 0}), ErrorCode::usage, {"pool", "positive", "0x2"});
     EXPECT_ERROR(run(x, {.kernel_w = 0}), ErrorCode::usage, {"pool", "positive", "2x0"});
     EXPECT_ERROR(run(x, {.pad_h = 2}), ErrorCode::usage, {"pool", "padding", "half", "2x2", "2 and 0"});
+    EXPECT_ERROR(run(x, {.pad_h = std::numeric_limits<int>::max()}), ErrorCode::usage, {"pool", "padding", "half"});
+    EXPECT_ERROR(run(x, {.kernel_h = 1 << 16, .kernel_w = 1 << 16}), ErrorCode::usage, {"pool", "255"});
     EXPECT_ERROR(run(x, {.kernel_h = 6, .kernel_w = 2}), ErrorCode::usage,
                  {"pool", "does not fit", "6x2", "[1,5,6,3]"});
     EXPECT_ERROR(run(x, {.kernel_h = 16, .kernel_w = 16}), ErrorCode::usage, {"pool", "255", "16x16", "global_pool"});
@@ -148,6 +152,8 @@ TEST_F(ErrorsTest, LinearShapes) {
   EXPECT_ERROR(linear(ctx_, var({1, 2, 2, 6}), var({3, 6}), {}), ErrorCode::usage, {"linear", "[N,C]", "[1,2,2,6]"});
   EXPECT_ERROR(linear(ctx_, x, var({3, 5}), {}), ErrorCode::usage, {"linear", "[4,6]", "[3,5]"});
   EXPECT_ERROR(linear(ctx_, x, var({3, 6}), var({4})), ErrorCode::usage, {"linear", "bias", "[4]", "[3]"});
+  EXPECT_ERROR(linear(ctx_, x, var({3, 6}), Var(filled(backend_, {3, 2}, 1).slice(0, 1))), ErrorCode::usage,
+               {"linear", "bias", "[3,1]", "[3]"});
   EXPECT_ERROR(linear(ctx_, x, var({3, 6}), {}, var({3, 4})), ErrorCode::usage, {"linear", "[4,3]", "[3,4]"});
 }
 
@@ -219,6 +225,10 @@ TEST_F(ErrorsTest, TensorsOnAnotherDevice) {
   EXPECT_ERROR(centre_rows(ctx_, rows_there), ErrorCode::usage, both("centre_rows"));
   EXPECT_ERROR(normalise_rows(ctx_, rows_there), ErrorCode::usage, both("normalise_rows"));
   EXPECT_ERROR(cross_entropy(ctx_, rows_there, labels_of(backend_, {0, 1})), ErrorCode::usage, both("cross_entropy"));
+  Tape tape(backend_);
+  Context training{.backend = backend_, .tape = &tape, .mode = Mode::training};
+  const Var y = scale(training, tape.leaf(rows_here.value()), 2);
+  EXPECT_ERROR(tape.backward(y, rows_there.value()), ErrorCode::usage, {"backward", "cotangent", "cuda:0", "cpu"});
 }
 
 TEST_F(ErrorsTest, FoldedConvolutionOnAnotherDevice) {

@@ -161,6 +161,8 @@ TEST_F(TapeTest, WrongCotangentsAreErrors) {
   const Var y = scale(ctx_, tape_.leaf(ones({2, 3})), 2);
   EXPECT_ERROR(tape_.backward(y), ErrorCode::usage, {"backward", "single number", "[2,3]"});
   EXPECT_ERROR(tape_.backward(y, ones({3, 2})), ErrorCode::usage, {"backward", "cotangent", "[3,2]", "[2,3]"});
+  EXPECT_ERROR(tape_.backward(y, backend_->new_tensor("bytes", {2, 3}, DType::u8)), ErrorCode::usage,
+               {"backward", "floats"});
 }
 
 TEST_F(TapeTest, OnlyLeavesKeepGradients) {
@@ -229,6 +231,28 @@ TEST_F(TapeTest, AVarOfAnotherPassOrTapeIsAnError) {
   EXPECT_ERROR(activation(ctx_, now, kRelu, Var(ones({2}))), ErrorCode::usage, {"activation", "the tape that records"});
   tape_.backward(add(ctx_, now, Var(old.value())), ones({2}));
   EXPECT_EQ(gradient(now), (Floats{1, 1}));
+}
+
+TEST_F(TapeTest, AVarFromBeforeBackwardIsAnError) {
+  ParameterSet set;
+  Parameter& p = set.add("p", {1});
+  set.allocate(*backend_);
+  const Var x = tape_.leaf(ones({1})), w = ctx_.parameter(p);
+  const Var y = add(ctx_, scale(ctx_, x, 2), scale(ctx_, w, 3));
+  tape_.backward(y);
+  EXPECT_ERROR(tape_.backward(y), ErrorCode::usage, {"before backward()"});
+  EXPECT_ERROR(scale(ctx_, w, 4), ErrorCode::usage, {"before backward()"});
+  tape_.backward(scale(ctx_, x, 4));
+  EXPECT_EQ(gradient(x), Floats{6});
+  EXPECT_EQ(read(*backend_, p.grad), Floats{3});
+}
+
+TEST_F(TapeTest, AnOpThatWouldOverwriteItsInputIsAnError) {
+  const Var x = tape_.leaf(ones({2, 4}));
+  const Var h = scale(ctx_, x, 2);
+  EXPECT_ERROR(activation(ctx_, h, kRelu, h), ErrorCode::usage, {"activation", "overwrite its input", "[2,4]"});
+  EXPECT_ERROR(activation(ctx_, h.slice(0, 2), kRelu, h.slice(1, 3)), ErrorCode::usage, {"overwrite its input"});
+  EXPECT_TRUE(activation(ctx_, h.slice(0, 2), kRelu, h.slice(2, 4)));
 }
 
 TEST_F(TapeTest, ParameterGradientsOverwriteThenAdd) {
