@@ -25,11 +25,12 @@ int available_cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-int parse_count(const char* name, std::string_view text) {
+int parse_count(std::string_view name, std::string_view text) {
   int value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   // OMP_NUM_THREADS may be a list, one number per nesting level: the first counts.
-  const bool whole = problem == std::errc() && (end == text.data() + text.size() || *end == ',');
+  const bool whole =
+      problem == std::errc() && (end == text.data() + text.size() || (name == "OMP_NUM_THREADS" && *end == ','));
   if (!whole || value < 1 || value > kMost) {
     fail(ErrorCode::usage, name, "=", text, ": expected a number of threads from 1 to ", kMost);
   }

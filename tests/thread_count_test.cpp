@@ -46,7 +46,7 @@ TEST_F(EnvironmentTest, WithoutVariablesThereIsAtLeastOneThread) {
 }
 
 TEST_F(EnvironmentTest, BadNumbersAreErrors) {
-  for (const char* text : {"0", "-1", "many", "3x", "1025", "99999999999", " 2", "1.5"}) {
+  for (const char* text : {"0", "-1", "many", "3x", "1025", "99999999999", " 2", "1.5", "2,1"}) {
     setenv("GLE_NUM_THREADS", text, 1);
     EXPECT_ERROR(thread_count(0), ErrorCode::usage, {"GLE_NUM_THREADS", text, "1 to 1024"});
   }
@@ -73,6 +73,8 @@ TEST_F(EnvironmentTest, InstructionSetTheMachineLacksIsAnError) {
       EXPECT_NE(std::string(make_cpu_backend({.isa = isa})->description()).find(cpu::name_of(isa)), std::string::npos);
     } else {
       EXPECT_ERROR(make_cpu_backend({.isa = isa}), ErrorCode::usage, {"this machine cannot run", cpu::name_of(isa)});
+      setenv("GLE_ISA", cpu::name_of(isa), 1);
+      EXPECT_ERROR(cpu::chosen_isa(), ErrorCode::usage, {"this machine cannot run", cpu::name_of(isa)});
     }
   }
 }

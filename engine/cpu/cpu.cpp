@@ -55,12 +55,19 @@ bool supported(Isa isa) {
   return isa == Isa::baseline;
 }
 
+static Isa require_supported(Isa isa) {
+  if (!supported(isa)) {
+    fail(ErrorCode::usage, "cpu: this machine cannot run ", name_of(isa), " instructions");
+  }
+  return isa;
+}
+
 Isa chosen_isa() {
   const char* wanted = std::getenv("GLE_ISA");
   if (wanted && *wanted) {
     for (const Isa isa : kIsas) {
       if (std::string_view(wanted) == name_of(isa)) {
-        return isa;
+        return require_supported(isa);
       }
     }
     fail(ErrorCode::usage, "GLE_ISA=", wanted, ": expected baseline, avx2 or avx512");
@@ -71,10 +78,7 @@ Isa chosen_isa() {
 }  // namespace cpu
 
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
-  const cpu::Isa isa = options.isa ? *options.isa : cpu::chosen_isa();
-  if (!cpu::supported(isa)) {
-    fail(ErrorCode::usage, "cpu: this machine cannot run ", cpu::name_of(isa), " instructions");
-  }
+  const cpu::Isa isa = options.isa ? cpu::require_supported(*options.isa) : cpu::chosen_isa();
   const cpu::RuntimeOptions runtime{isa, options.threads, options.library, options.note};
   switch (isa) {
     case cpu::Isa::avx512:

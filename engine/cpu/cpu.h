@@ -27,7 +27,7 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options = {});
 namespace cpu {
 
 const char* name_of(Isa isa);
-// What CpuOptions without an instruction set means here.
+// What CpuOptions without an instruction set means here; throws if GLE_ISA names one that this machine cannot run.
 Isa chosen_isa();
 // Whether both the processor and the operating system can run it.
 bool supported(Isa isa);
