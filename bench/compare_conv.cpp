@@ -68,6 +68,8 @@ int run(const std::string& network, int rounds, bool each_layer) {
   const int64_t batch = inception ? 32 : 16;
   Side own{make_cpu_backend({.library = false})};
   Side library{make_cpu_backend()};
+  require(std::string_view(library.backend->description()).find("oneDNN") != std::string_view::npos, "gle-bench-conv",
+          "this build has no oneDNN to compare with; take the preset onednn");
   const Peak& limit = peak();
   std::printf("ours: %s\ntheirs: %s\npeak %.0f GFLOP/s, %.1f GB/s\n", own.backend->description(),
               library.backend->description(), limit.gflops, limit.gbytes);

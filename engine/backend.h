@@ -29,7 +29,7 @@ class Backend {
   Workspace& workspace() { return workspace_; }
   Tensor new_tensor(const char* purpose, const Shape& shape, DType type = DType::f32);
 
-  // What runs the kernels, for logs and reports: "cpu, avx512, 2 threads, onednn 2.6.3".
+  // What runs the kernels, for logs and reports: "cpu, avx512, 2 threads, oneDNN 2.6.3".
   virtual const char* description() const = 0;
 
   // -- transfer (runtime.cpp) ---------------------------------------------------------------------------------------
