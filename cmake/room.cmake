@@ -16,7 +16,8 @@ endfunction()
 
 function(gle_room name)
   cmake_parse_arguments(PARSE_ARGV 1 room "" "" "LINKS")
-  add_library(gle_${name} ${room_UNPARSED_ARGUMENTS})
+  # Whatever a parent project shares: rooms hide their symbols; libgle.so is what exports some.
+  add_library(gle_${name} STATIC ${room_UNPARSED_ARGUMENTS})
   add_library(gle::${name} ALIAS gle_${name})
   set_target_properties(gle_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(gle_${name} PUBLIC cxx_std_20)
