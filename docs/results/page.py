@@ -44,24 +44,39 @@ def percent(row, column):
     return f"{100 * row[column]:.1f}" if row.get(column) is not None else ""
 
 
-def with_interval(row, column):
-    low, high = row.get("intervals", {}).get(column, (None, None))
-    text = percent(row, column)
+def with_spread(rows, column):
+    """The mean over seeds, and in brackets the lowest and the highest; of one seed the interval over draws of queries."""
+    text = mean_percent(rows, column)
+    low, high = rows[0].get("intervals", {}).get(column, (None, None))
+    if len(rows) > 1:
+        low, high = min(row[column] for row in rows), max(row[column] for row in rows)
     return text if low is None else f"{text} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def mean_percent(rows, column):
+    return percent({column: statistics.fmean(row[column] for row in rows)}, column) if rows[0].get(column) is not None else ""
 
 
 def markdown(head, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
+def by_run(results):
+    groups = {}
+    for result in results:
+        groups.setdefault(result["run"], []).append(result)
+    return groups
+
+
 def runs_table(data):
     columns = COLUMNS[data]
     rows = []
-    for result in results_of(data):
-        lines = result["evaluation"]["rows"]
-        time = result["time"]
-        rows.append([f"`{result['run']}`", str(result["seed"]), str(time["steps"]), clock(time["processor_seconds"])] +
-                    [with_interval(lines[0], columns[0])] + [percent(lines[0], c) for c in columns[1:]])
+    for run, seeds in by_run(results_of(data)).items():
+        lines = [result["evaluation"]["rows"][0] for result in seeds]
+        times = [result["time"] for result in seeds]
+        rows.append([f"`{run}`", ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
+                     clock(statistics.fmean(time["processor_seconds"] for time in times)),
+                     with_spread(lines, columns[0])] + [mean_percent(lines, c) for c in columns[1:]])
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
 
 
