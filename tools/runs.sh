@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
     --seeds) seeds=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
-    --plain) strategies=(); shift ;;
+    --plain) strategies=(--bootstrap 200); shift ;;
     --ensembles) ensembles=yes; shift ;;
     --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
@@ -43,24 +43,33 @@ evaluate() {
 }
 
 run() {
-  local name=$1 seed=$2 folder=$out/$1-$2
-  local config=$configs/$name.toml settings=() variant=()
+  local name=$1 seed=$2 folder=$out/$1-$2 from=
+  case $name in cub-*) from=imagenet ;; esac
+  local config=$configs/$name.toml settings=() variant=() weights=() data setting
   if [ ! -s "$config" ]; then
     read -ra variant <<<"$(grep "^$name " "$configs/variants.txt" || true)"
     [ ${#variant[@]} -gt 2 ] || { echo "runs.sh: $configs has no $name.toml, nor a line of it in variants.txt" >&2; exit 2; }
     config=$configs/${variant[1]}.toml
     for setting in "${variant[@]:2}"; do
-      settings+=(--set "$setting")
+      case $setting in
+        from=scratch) from= ;;
+        from=*) from=${setting#from=} ;;
+        *) settings+=(--set "$setting") ;;
+      esac
     done
   fi
-  local data weights=()
   data=$(data_of "$name")
-  case $name in
-    cub-scratch*) ;;
-    cub-*) weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
+  case $from in
+    "") ;;
+    imagenet) weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
+    *)
+      run "$from" "$seed"
+      weights=(--weights "$out/$from-$seed/checkpoints/last.gle")
+      ;;
   esac
-  "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" --threads "$threads" \
-    --out "$folder" --resume auto --no-progress
+  [ -s "$folder/eval.json" ] ||
+    "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" \
+      --threads "$threads" --out "$folder" --resume auto --no-progress
   evaluate "$data" "$folder/eval.json" "$folder"
   {
     printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
