@@ -1,7 +1,9 @@
 // Batch norm per channel over the rows of x[rows, C], with g = gamma inv_std, z = (x - mean) g + beta, y = f(z).
-//   statistics  one pass over x. A chunk of rows gives mean and M2 = sum (x - mean)^2 in two walks through L1; Chan's
-//               formula joins chunks to a piece in float, all means being differences from the piece's first row, so
-//               that a large mean costs no digits, and pieces to the whole in double.
+//   statistics  one pass over x. A group of rows gives mean and M2 = sum (x - mean)^2 from the sums of d = x - centre
+//               and of d^2, M2 = sum d^2 - (sum d)^2 / n. The centre being the mean of the rows before it, what that
+//               subtraction loses is small next to what the group adds. Chan's formula joins groups to a piece in
+//               float, all means being differences from the piece's first row, so that a large mean costs no digits,
+//               and pieces to the whole in double.
 //   backward    two passes over x and dy, one when the statistics are frozen. With e = dy f'(z), a = sum e, b = sum e
 //   (x - mean), over n rows:
 //                 dbeta = a,  dgamma = inv_std b,  dx = g (e - a / n - (x - mean) inv_std^2 b / n)
@@ -21,17 +23,13 @@ namespace {
 
 // Joins `rows` rows with these moments to the `before` rows whose moments are in memory.
 template <class Lanes>
-GLE_INLINE void join_moments(vf chunk_mean, vf chunk_m2, int64_t rows, int64_t before, float* mean, float* m2,
+GLE_INLINE void join_moments(vf group_mean, vf group_m2, int64_t rows, int64_t before, float* mean, float* m2,
                              Lanes lanes) {
-  if (before > 0) {
-    const auto n = static_cast<float>(rows);
-    const float share = n / static_cast<float>(before + rows);
-    const vf delta = chunk_mean - lanes.load(mean);
-    chunk_mean = fma(delta, set1(share), lanes.load(mean));
-    chunk_m2 += fma(delta * delta, set1(static_cast<float>(before) * share), lanes.load(m2));
-  }
-  lanes.store(mean, chunk_mean);
-  lanes.store(m2, chunk_m2);
+  const float share = static_cast<float>(rows) / static_cast<float>(before + rows);
+  const vf mean_before = lanes.load(mean);
+  const vf delta = group_mean - mean_before;
+  lanes.store(mean, fma(delta, set1(share), mean_before));
+  lanes.store(m2, group_m2 + fma(delta * delta, set1(static_cast<float>(before) * share), lanes.load(m2)));
 }
 
 // The gradients of one call, in steps: sums over rows, what they come to, dx.
@@ -56,40 +54,31 @@ struct Gradient {
            const Each& each) const {
     const int64_t channels = x.channels();
     const Put mode = frozen_dx ? put_mode(frozen_dx) : Put::overwrite;
-    reduce_columns(pool, pieces, channels, 2, partials,
-                   [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
-                     constexpr int kVectors = decltype(vectors)::count;
-                     const vf slopes = set1(slope);
-                     vf a[kVectors] = {};
-                     vf b[kVectors] = {};
-                     const float* px = x.data() + row * x.pitch() + c;
-                     const float* pdy = dy.data() + row * dy.pitch() + c;
-                     const int64_t dx_pitch = frozen_dx.grad.pitch();
-                     float* pdx = frozen_dx ? frozen_dx.grad.data() + row * dx_pitch + c : nullptr;
-                     for (int64_t i = 0; i < rows; ++i, px += x.pitch(), pdy += dy.pitch()) {
-                       for (int v = 0; v < kVectors; ++v) {
-                         const int64_t k = v * kLanes;
-                         __builtin_prefetch(px + kChunkRows * x.pitch() + k);
-                         __builtin_prefetch(pdy + kChunkRows * dy.pitch() + k);
-                         const vf d = lanes.load(px + k) - lanes.load(centre + c + k);
-                         const vf z = fma(d, lanes.load(scale + c + k), lanes.load(shift + c + k));
-                         const vf e = activation_gradient(z, slopes, lanes.load(pdy + k));
-                         a[v] += e;
-                         b[v] = fma(e, d, b[v]);
-                         if (pdx) {
-                           __builtin_prefetch(pdx + kChunkRows * dx_pitch + k, 1);
-                           lanes.put(pdx + k, e * lanes.load(scale + c + k), mode);
+    float* const to = frozen_dx ? frozen_dx.grad.data() : nullptr;
+    reduce_columns(pool, pieces, {&x, &dy}, 2, partials,
+                   [x = x.data(), x_pitch = x.pitch(), dy = dy.data(), dy_pitch = dy.pitch(), to,
+                    to_pitch = frozen_dx.grad.pitch(), mode, channels, centre = centre, scale = scale, shift = shift,
+                    slope = set1(slope)](int64_t row, auto rows, int64_t, int64_t first, auto vectors, auto lanes,
+                                         float* partial) {
+                     for (int v = 0; v < vectors.count; ++v, partial += kLanes) {
+                       const int64_t c = first + v * kLanes;
+                       const vf m = lanes.load(centre + c);
+                       const vf g = lanes.load(scale + c);
+                       const vf s = lanes.load(shift + c);
+                       vf a = {};
+                       vf b = {};
+                       for (int i = 0; i < rows.count; ++i) {
+                         const vf d = lanes.load(x + (row + i) * x_pitch + c) - m;
+                         const vf e =
+                             activation_gradient(fma(d, g, s), slope, lanes.load(dy + (row + i) * dy_pitch + c));
+                         a += e;
+                         b = fma(e, d, b);
+                         if (to) {
+                           lanes.put(to + (row + i) * to_pitch + c, e * g, mode);
                          }
                        }
-                       if (pdx) {
-                         pdx += dx_pitch;
-                       }
-                     }
-                     for (int v = 0; v < kVectors; ++v) {
-                       float* pa = partial + v * kLanes;
-                       float* pb = pa + channels;
-                       lanes.store(pa, before == 0 ? a[v] : a[v] + lanes.load(pa));
-                       lanes.store(pb, before == 0 ? b[v] : b[v] + lanes.load(pb));
+                       lanes.store(partial, a + lanes.load(partial));
+                       lanes.store(partial + channels, b + lanes.load(partial + channels));
                      }
                    });
     for (int64_t first = 0; first < channels; first += kCombine) {
@@ -125,21 +114,31 @@ struct Gradient {
 
   // Without per_row the statistics are frozen.
   void put_data(ThreadPool& pool, const float* per_row, const float* per_deviation, const GradTarget& dx) const {
-    const int64_t channels = x.channels();
-    const Put mode = put_mode(dx);
-    for_row_ranges(pool, cut_rows(x.rows(), 2 * channels), [&](int64_t begin, int64_t end) {
+    for_row_ranges(pool, cut_rows(x.rows(), 2 * x.channels()), [&](int64_t begin, int64_t end) {
+      const Gradient here = *this;  // in registers, as all below: nothing that is stored can change it
+      const float* const shares[2] = {per_row, per_deviation};
+      const int64_t channels = x.channels();
+      const Put mode = put_mode(dx);
       const vf slopes = set1(slope);
+      const Ahead ahead_x(x, 0, 4 * channels);
+      const Ahead ahead_dy(dy, 0, 4 * channels);
       for (int64_t row = begin; row < end; ++row) {
         const float* px = x.data() + row * x.pitch();
         const float* pdy = dy.data() + row * dy.pitch();
         float* pdx = dx.grad.data() + row * dx.grad.pitch();
         for_vectors(channels, [&](int64_t c, auto lanes) {
-          const vf d = lanes.load(px + c) - lanes.load(centre + c);
-          const vf g = lanes.load(scale + c);
-          const vf e = activation_gradient(fma(d, g, lanes.load(shift + c)), slopes, lanes.load(pdy + c));
+          if (ahead_x.far()) {
+            ahead_x.fetch(px + c);
+          }
+          if (ahead_dy.far()) {
+            ahead_dy.fetch(pdy + c);
+          }
+          const vf d = lanes.load(px + c) - lanes.load(here.centre + c);
+          const vf g = lanes.load(here.scale + c);
+          const vf e = activation_gradient(fma(d, g, lanes.load(here.shift + c)), slopes, lanes.load(pdy + c));
           vf result = e * g;
-          if (per_row) {
-            result = (result - lanes.load(per_row + c)) - d * lanes.load(per_deviation + c);
+          if (shares[0]) {
+            result = (result - lanes.load(shares[0] + c)) - d * lanes.load(shares[1] + c);
           }
           lanes.put(pdx + c, result, mode);
         });
@@ -176,36 +175,24 @@ void CpuBackend::batch_norm_statistics(const Tensor& x, float eps, float momentu
   const Workspace::Lease lease =
       workspace().lease(static_cast<size_t>(pieces.count() * 2 * channels) * sizeof(float), "batch_norm_statistics");
   float* partials = lease.floats();
-  reduce_columns(runtime_.pool, pieces, channels, 2, partials,
-                 [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
-                   constexpr int kVectors = decltype(vectors)::count;
-                   const float* chunk = x.data() + row * pitch + c;
-                   vf origin[kVectors];
-                   for (int v = 0; v < kVectors; ++v) {
-                     origin[v] = lanes.load(chunk - before * pitch + v * kLanes);
-                   }
-                   vf centre[kVectors] = {};
-                   vf m2[kVectors] = {};
-                   const float* px = chunk;
-                   for (int64_t i = 0; i < rows; ++i, px += pitch) {
-                     for (int v = 0; v < kVectors; ++v) {
-                       centre[v] += lanes.load(px + v * kLanes) - origin[v];
-                       __builtin_prefetch(px + kChunkRows * pitch + v * kLanes);
+  reduce_columns(runtime_.pool, pieces, {&x}, 2, partials,
+                 [x = x.data(), pitch, channels](int64_t row, auto rows, int64_t before, int64_t c, auto vectors,
+                                                 auto lanes, float* partial) {
+                   const vf share = set1(1.0F / static_cast<float>(rows.count));
+                   const float* px = x + row * pitch + c;
+                   for (int v = 0; v < vectors.count; ++v, px += kLanes, partial += kLanes) {
+                     const vf origin = lanes.load(px - before * pitch);
+                     const vf centre = origin + lanes.load(partial);
+                     vf sum = {};
+                     vf squares = {};
+                     for (int i = 0; i < rows.count; ++i) {
+                       const vf d = lanes.load(px + i * pitch) - centre;
+                       sum += d;
+                       squares = fma(d, d, squares);
                      }
-                   }
-                   for (int v = 0; v < kVectors; ++v) {
-                     centre[v] *= 1.0F / static_cast<float>(rows);
-                   }
-                   px = chunk;
-                   for (int64_t i = 0; i < rows; ++i, px += pitch) {
-                     for (int v = 0; v < kVectors; ++v) {
-                       const vf d = (lanes.load(px + v * kLanes) - origin[v]) - centre[v];
-                       m2[v] = fma(d, d, m2[v]);
-                     }
-                   }
-                   for (int v = 0; v < kVectors; ++v) {
-                     join_moments(centre[v], m2[v], rows, before, partial + v * kLanes, partial + channels + v * kLanes,
-                                  lanes);
+                     const vf mean = sum * share;
+                     join_moments((centre - origin) + mean, squares - sum * mean, rows.count, before, partial,
+                                  partial + channels, lanes);
                    }
                  });
 
@@ -276,16 +263,23 @@ void CpuBackend::batch_norm_forward(const Tensor& x, const Tensor& mean, const T
   for_vectors(channels, [&](int64_t c, auto lanes) {
     lanes.store(scale + c, lanes.load(gamma.data() + c) * lanes.load(inv_std.data() + c));
   });
-  const float* centre = mean.data();
-  const float* shift = beta.data();
   for_row_ranges(runtime_.pool, cut_rows(x.rows(), channels), [&](int64_t begin, int64_t end) {
+    // In registers: nothing that is stored can change them.
+    const float *const centre = mean.data(), *const factor = scale, *const shift = beta.data();
+    const Put put = mode;
+    const int64_t width = channels;
     const vf slope = set1(f.slope);
+    const Ahead ahead(x, 0, 2 * channels);
+    const bool fetch = ahead.far() || put == Put::stream;
     for (int64_t row = begin; row < end; ++row) {
       const float* px = x.data() + row * x.pitch();
       float* py = y.data() + row * y.pitch();
-      for_vectors(channels, [&](int64_t c, auto lanes) {
-        const vf z = fma(lanes.load(px + c) - lanes.load(centre + c), lanes.load(scale + c), lanes.load(shift + c));
-        lanes.put(py + c, activate(z, slope), mode);
+      for_vectors(width, [&](int64_t c, auto lanes) {
+        if (fetch) {
+          ahead.fetch(px + c);
+        }
+        const vf z = fma(lanes.load(px + c) - lanes.load(centre + c), lanes.load(factor + c), lanes.load(shift + c));
+        lanes.put(py + c, activate(z, slope), put);
       });
     }
   });

@@ -79,11 +79,13 @@ struct Vectors {
 };
 
 // body(c, Vectors<n>, lanes) for blocks of n vectors of channels; n is 1 where they do not fill a block.
-template <class Body>
+template <int n = kBlockVectors, class Body>
 GLE_INLINE void for_channel_blocks(int64_t channels, const Body& body) {
   int64_t c = 0;
-  for (; c + kBlockVectors * kLanes <= channels; c += kBlockVectors * kLanes) {
-    body(c, Vectors<kBlockVectors>{}, FullLanes{});
+  if constexpr (n > 1) {
+    for (; c + n * kLanes <= channels; c += n * kLanes) {
+      body(c, Vectors<n>{}, FullLanes{});
+    }
   }
   for (; c + kLanes <= channels; c += kLanes) {
     body(c, Vectors<1>{}, FullLanes{});

@@ -37,27 +37,20 @@ void CpuBackend::column_sums(const Tensor& x, const GradTarget& sums) {
     return;
   }
   const int64_t channels = x.channels();
-  const int64_t pitch = x.pitch();
   const Pieces pieces = cut_for_columns(x.rows(), channels);
   const Workspace::Lease lease =
       workspace().lease(static_cast<size_t>(pieces.count() * channels) * sizeof(float), "column_sums");
   float* partials = lease.floats();
-  reduce_columns(runtime_.pool, pieces, channels, 1, partials,
-                 [&](int64_t row, int64_t rows, int64_t before, int64_t c, auto vectors, auto lanes, float* partial) {
-                   constexpr int kVectors = decltype(vectors)::count;
-                   vf sum[kVectors];
-                   for (int v = 0; v < kVectors; ++v) {
-                     sum[v] = before == 0 ? zero() : lanes.load(partial + v * kLanes);
-                   }
-                   const float* px = x.data() + row * pitch + c;
-                   for (int64_t i = 0; i < rows; ++i, px += pitch) {
-                     for (int v = 0; v < kVectors; ++v) {
-                       sum[v] += lanes.load(px + v * kLanes);
-                       __builtin_prefetch(px + kChunkRows * pitch + v * kLanes);
+  reduce_columns(runtime_.pool, pieces, {&x}, 1, partials,
+                 [x = x.data(), pitch = x.pitch()](int64_t row, auto rows, int64_t, int64_t c, auto vectors, auto lanes,
+                                                   float* partial) {
+                   const float* px = x + row * pitch + c;
+                   for (int v = 0; v < vectors.count; ++v, px += kLanes, partial += kLanes) {
+                     vf sum = lanes.load(px);
+                     for (int i = 1; i < rows.count; ++i) {
+                       sum += lanes.load(px + i * pitch);
                      }
-                   }
-                   for (int v = 0; v < kVectors; ++v) {
-                     lanes.store(partial + v * kLanes, sum[v]);
+                     lanes.store(partial, sum + lanes.load(partial));
                    }
                  });
   float* out = sums.grad.data();
