@@ -6,7 +6,8 @@ set -euo pipefail
 packages=(g++ cmake ninja-build ccache libjpeg-dev libspng-dev libstb-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
   pkg-config)
 if [ "${1:-build}" = test ]; then
-  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev libopenmpi-dev openmpi-bin binutils)
+  # OpenCL: what the CMake files of libdnnl-dev ask for.
+  packages+=(libgtest-dev libbenchmark-dev libdnnl-dev ocl-icd-opencl-dev libopenmpi-dev openmpi-bin binutils)
 fi
 
 missing=()
