@@ -12,7 +12,7 @@ import statistics
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "results.md")
 MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
-COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "cub-short": CUB, "cub-epochs": CUB}
+COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": MARKET, "cub-short": CUB, "cub-epochs": CUB}
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
@@ -32,7 +32,7 @@ def load(name):
 
 def results_of(data):
     paths = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
-    found = [load(path) for path in paths if "-" in data or not path.split("-")[1] in ("short", "epochs")]
+    found = [load(path) for path in paths if "-" in data or path.split("-")[1] not in ("short", "fine", "epochs")]
     return [result for result in found if "time" in result]
 
 

@@ -1,10 +1,9 @@
 #pragma once
 
-// Fetching ahead of a walk over the rows of a tensor. The misses that a core has under way itself fill a third of the
-// memory bandwidth it could have (24 lines on Zen 4); the rest is up to the prefetcher of its L2, which follows lines
-// asked for in the order of memory and little else. So a walk asks for lines in that order, in whatever order it takes
-// them; and where there is no such order to follow (a few channels of wide rows), or no room in L1, for L2 and farther
-// ahead.
+// Fetching ahead of a walk over the rows of a tensor. Lines taken in another order than that of memory come at a third
+// of the bandwidth that a core of the Zen 4 has, since the prefetcher of its L2 follows little else. So a walk asks for
+// lines in that order, in whatever order it takes them; and where there is no such order to follow (a few channels of
+// wide rows), or no room in L1, for L2 and farther ahead.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Two-dimensional convolution, fp32, channels innermost, any kernel and stride, padding below the kernel, no dilation, one
-// group:
+// Two-dimensional convolution, fp32, channels innermost, any kernel and stride, padding below the kernel, no dilation,
+// one group:
 //   y[n,p,q,k] = leaky_relu(bias[k] + sum over r,s,c of x[n, p*stride_h + r - pad_h, q*stride_w + s - pad_w, c] *
 //                           w[k,r,s,c], slope),
 // x being 0 outside of the image. No kernel allocates: scratch comes from the caller, its size in floats from the
