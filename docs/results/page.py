@@ -16,12 +16,20 @@ COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": 
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
-# What a curve of cub-short goes over: x and the run.
+# What a curve goes over: x and the run.
 SWEEPS = {
-    "steps": ("Refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
-    "temperature": ("Temperature", "temperature", {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}),
-    "anchors": ("Anchors a class, of 4 pictures", "anchors", {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"}),
-    "classes": ("Classes of a batch of 32", "classes", {4: "classes-4", 8: "steps-1", 16: "classes-16"}),
+    "market-fine": {
+        "steps": ("Market-1501: refinement steps (0: cross-entropy alone)", "T",
+                  {0: "cross-entropy", **{t: f"steps-{t}" for t in range(1, 5)}}),
+    },
+    "cub-short": {
+        "steps": ("Refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
+        "temperature": ("Temperature", "temperature",
+                        {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}),
+        "anchors": ("Anchors a class, of 4 pictures", "anchors",
+                    {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"}),
+        "classes": ("Classes of a batch of 32", "classes", {4: "classes-4", 8: "steps-1", 16: "classes-16"}),
+    },
 }
 
 
@@ -184,17 +192,17 @@ def losses(data):
     return f"![training loss](results/{data}-losses.svg)"
 
 
-def sweeps():
-    results = results_of("cub-short")
+def sweeps(data):
+    results = by_run(results_of(data))
     pictures = []
-    for name, (title, x_label, runs) in SWEEPS.items():
-        found = {x: [r["evaluation"]["rows"][0] for r in results if r["run"] == f"cub-short-{run}"] for x, run in runs.items()}
-        points = {column: [(x, 100 * statistics.fmean(row[column] for row in rows)) for x, rows in found.items() if rows]
-                  for column in ("R@1", "NMI")}
-        if len(points["R@1"]) > 1:
-            svg(os.path.join(HERE, f"cub-short-{name}.svg"), title, x_label, "%",
-                [(column, line, False) for column, line in points.items()])
-            pictures.append(f"![{title}](results/cub-short-{name}.svg)")
+    for name, (title, x_label, runs) in SWEEPS.get(data, {}).items():
+        found = {x: [r["evaluation"]["rows"][0] for r in results[f"{data}-{run}"]]
+                 for x, run in runs.items() if f"{data}-{run}" in results}
+        if len(found) > 1:
+            curves = [(column, [(x, 100 * statistics.fmean(row[column] for row in rows)) for x, rows in found.items()], False)
+                      for column in ("R@1", "mAP" if COLUMNS[data] is MARKET else "NMI")]
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "%", curves)
+            pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
 
@@ -221,11 +229,12 @@ def ensembles():
     return markdown(["run", "models", "strategies"] + CUB, rows) if rows else ""
 
 
-PARTS = {"learning curve": learning_curve, "cub-short curves": sweeps, "cub epochs": epochs, "ensembles": ensembles}
+PARTS = {"learning curve": learning_curve, "cub epochs": epochs, "ensembles": ensembles}
 for data in COLUMNS:
     PARTS[f"{data} runs"] = lambda data=data: runs_table(data)
     PARTS[f"{data} strategies"] = lambda data=data: strategies_tables(data)
     PARTS[f"{data} losses"] = lambda data=data: losses(data)
+    PARTS[f"{data} curves"] = lambda data=data: sweeps(data)
 
 
 def main():
