@@ -52,13 +52,16 @@ def percent(row, column):
     return f"{100 * row[column]:.1f}" if row.get(column) is not None else ""
 
 
-def with_spread(rows, column):
-    """The mean over seeds, and in brackets the lowest and the highest; of one seed the interval over draws of queries."""
-    text = mean_percent(rows, column)
-    low, high = rows[0].get("intervals", {}).get(column, (None, None))
+def spread(rows, column):
+    """The lowest and the highest over seeds; of one seed the interval over draws of queries, if there is one."""
     if len(rows) > 1:
-        low, high = min(row[column] for row in rows), max(row[column] for row in rows)
-    return text if low is None else f"{text} ({100 * low:.1f} to {100 * high:.1f})"
+        return min(row[column] for row in rows), max(row[column] for row in rows)
+    return rows[0].get("intervals", {}).get(column)
+
+
+def with_spread(rows, column):
+    text, ends = mean_percent(rows, column), spread(rows, column)
+    return f"{text} ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else text
 
 
 def mean_percent(rows, column):
@@ -118,10 +121,10 @@ def tick_step(span, most):
 
 
 def svg(path, title, x_label, y_label, series):
-    """series: (name, [(x, y)], dashed)."""
+    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed)."""
     width, height, left, right, top, bottom = 720, 360, 56, 12, 40, 44
-    xs = [x for _, points, _ in series for x, _ in points]
-    ys = [y for _, points, _ in series for _, y in points]
+    xs = [point[0] for _, points, _ in series for point in points]
+    ys = [y for _, points, _ in series for point in points for y in point[1:]]
     low, high = min(ys), max(ys)
     step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -140,9 +143,11 @@ def svg(path, title, x_label, y_label, series):
         parts.append(f'<path class="g" d="M{x:.1f} {y:.1f}H{width - right}"/>'
                      f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{low + i * step:.4g}</text>')
     x_step = tick_step(last, 8)
+    if all(x == int(x) for x in xs):
+        x_step = max(1, x_step)
     for i in range(int(last / x_step) + 1):
         x, y = place(i * x_step, low)
-        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{i * x_step:.0f}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{i * x_step:.4g}</text>')
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
                  "</text>")
@@ -150,8 +155,13 @@ def svg(path, title, x_label, y_label, series):
     for i, (name, points, dashed) in enumerate(series):
         colour = COLOURS[i % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if dashed else ""
-        line = "M" + "L".join("{:.1f} {:.1f}".format(*place(*point)) for point in points)
+        line = "M" + "L".join("{:.1f} {:.1f}".format(*place(*point[:2])) for point in points)
         parts.append(f'<path class="c" stroke="{colour}"{dash} d="{line}"/>')
+        for x, y, *ends in points:
+            if ends:
+                (at, middle), (_, bottom_end), (_, top_end) = place(x, y), place(x, ends[0]), place(x, ends[1])
+                parts.append(f'<circle cx="{at:.1f}" cy="{middle:.1f}" r="3.5" fill="{colour}"/>'
+                             f'<path class="c" stroke="{colour}" d="M{at - 4:.1f} {bottom_end:.1f}h8m-4 0V{top_end:.1f}m-4 0h8"/>')
         parts.append(f'<path class="c" stroke="{colour}"{dash} d="M{legend} 30h24"/>'
                      f'<text x="{legend + 30}" y="34">{name}</text>')
         legend += 42 + 6.5 * len(name)
@@ -199,9 +209,10 @@ def sweeps(data):
         found = {x: [r["evaluation"]["rows"][0] for r in results[f"{data}-{run}"]]
                  for x, run in runs.items() if f"{data}-{run}" in results}
         if len(found) > 1:
-            curves = [(column, [(x, 100 * statistics.fmean(row[column] for row in rows)) for x, rows in found.items()], False)
-                      for column in ("R@1", "mAP" if COLUMNS[data] is MARKET else "NMI")]
-            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "%", curves)
+            points = [[100 * y for y in (statistics.fmean(row["R@1"] for row in rows), *(spread(rows, "R@1") or ()))]
+                      for rows in found.values()]
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %",
+                [("R@1", [(x, *ys) for x, ys in zip(found, points)], False)])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
