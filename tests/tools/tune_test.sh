@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs gle-tune as users do: a search that is killed, stopped and resumed against one that is not; messages, exit codes.
-#   tune_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER
+#   tune_test.sh FOLDER_OF_PROGRAMS DATA_FOLDER THREADS      as many threads as must not change a result
 set -euo pipefail
-tools=$(realpath "$1") data=$(realpath "$2")
+tools=$(realpath "$1") data=$(realpath "$2") threads=$3
 tune=$tools/gle-tune
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -106,7 +106,7 @@ wait $pid || code=$?
 expect 2 "group_loss.weight is 2.0 here and 1.0 in the search" "${tiny[@]}" --out parts --resume --set group_loss.weight=2
 sed 's/\[1, 3\]/[1, 4]/' ranges.toml >others.toml
 expect 2 "the table [tune] is another" "$tune" --config tiny.toml --ranges others.toml --out parts --resume
-expect 0 "best       trial" "$tune" --out parts --resume --threads 2
+expect 0 "best       trial" "$tune" --out parts --resume --threads "$threads"
 cmp parts/results.json whole/results.json
 for trial in trial-000 trial-001 trial-002; do
   cmp "parts/$trial/metrics.jsonl" "whole/$trial/metrics.jsonl"
