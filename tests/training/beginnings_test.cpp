@@ -60,9 +60,9 @@ TEST_F(Beginnings, GoingBackToACheckpointLeavesNoLaterOnes) {
   config_.run.keep_last = 100;
   const Outcome outcome = run_small(config_, folder_.path("whole"));
   const int64_t best_step = outcome.position.best_step;
-  ASSERT_GT(best_step, 1);
+  const int64_t early = 3;  // before the first evaluation: there is no best of then
+  ASSERT_GT(best_step, early);
   ASSERT_LT(best_step, 17);
-  const int64_t early = best_step - 1;
   for (const char* name : {"run", "of best"}) {
     fs::copy(folder_.path("whole"), folder_.path(name), fs::copy_options::recursive);
   }
