@@ -1,4 +1,7 @@
 // A run that was stopped, at any step, ends in the same bits as one that was not.
+#include <array>
+
+#include "tests/machines.h"
 #include "tests/training/small_run.h"
 
 namespace gle::test {
@@ -27,17 +30,20 @@ class Resume : public testing::Test {
 };
 
 TEST_F(Resume, AfterEveryStepIsBitwiseTheSame) {
-  constexpr int kThreads[] = {1, 2, 4};
+  // oneDNN promises the same bits for the same number of threads only.
+  const std::array<int, 3> threads = machines().back().library() ? std::array{1, 1, 1} : std::array{1, 2, 4};
   constexpr int64_t kWorkers[] = {0, 1, 3};
   for (int64_t stop = 1; stop < kSteps; ++stop) {
     const fs::path path = folder_.path("stopped");
     fs::remove_all(path);
     config_.data.workers = kWorkers[stop % 3];
-    const Outcome first = run_small(config_, path, {.stop_after = stop, .threads = kThreads[stop % 3]});
+    const Outcome first =
+        run_small(config_, path, {.stop_after = stop, .threads = threads[static_cast<size_t>(stop % 3)]});
     ASSERT_TRUE(first.stopped) << stop;
     ASSERT_EQ(first.position.step, stop);
     config_.data.workers = kWorkers[(stop + 1) % 3];
-    const Outcome second = run_small(config_, path, {.threads = kThreads[(stop + 1) % 3], .resume = true});
+    const Outcome second =
+        run_small(config_, path, {.threads = threads[static_cast<size_t>((stop + 1) % 3)], .resume = true});
     ASSERT_FALSE(second.stopped);
     expect_same_end(whole(), path);
     if (HasFailure()) {
