@@ -122,10 +122,8 @@ void Network::build_head(GraphBuilder& builder) {
   const bool with_bias = !embedding_ && !neck_;
   classifier_ = make_linear(*parameters_, classifier_name_, embedding_channels(), head.classes, with_bias);
   const bool densenet = options_.name.starts_with("densenet");
-  const bool inception = options_.name.starts_with("inception_v3");
-  builder.start(classifier_->weight, neck_       ? Initial{Initial::Kind::normal, kClassifierSpread}
-                                     : inception ? Initial{Initial::Kind::normal, 0.1F}
-                                                 : bound(embedding_channels()));
+  builder.start(classifier_->weight,
+                neck_ ? Initial{Initial::Kind::normal, kClassifierSpread} : bound(embedding_channels()));
   if (with_bias) {
     builder.start(classifier_->bias, densenet ? Initial{} : bound(embedding_channels()));
   }

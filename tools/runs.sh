@@ -9,13 +9,13 @@
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
 # the programs (build/release/tools, or GLE_BIN).
 set -euo pipefail
-seeds=1 threads=0 out=runs ensembles= strategies=(--strategies all --bootstrap 200)
+seeds=1 threads=0 out=runs ensembles= plain=
 while [ $# -gt 0 ]; do
   case "$1" in
     --seeds) seeds=$2; shift 2 ;;
     --threads) threads=$2; shift 2 ;;
     --out) out=$2; shift 2 ;;
-    --plain) strategies=(--bootstrap 200); shift ;;
+    --plain) plain=yes; shift ;;
     --ensembles) ensembles=yes; shift ;;
     --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
@@ -37,9 +37,14 @@ data_of() {
   esac
 }
 
-# Of models to a JSON file, if that is not there: evaluate DATA FILE MODEL...
+# Of models to a JSON file, if what is asked for is not there: evaluate DATA FILE MODEL...
 evaluate() {
-  [ -s "$2" ] || "$bin/gle-eval" "${@:3}" "$1" "${strategies[@]}" --threads "$threads" --no-progress --json "$2"
+  if [ -s "$2" ] && { [ -n "$plain" ] || grep -q '"M+B"' "$2"; }; then
+    return
+  fi
+  local strategies=(--strategies all)
+  [ -z "$plain" ] || strategies=()
+  "$bin/gle-eval" "${@:3}" "$1" "${strategies[@]}" --bootstrap 200 --threads "$threads" --no-progress --json "$2"
 }
 
 run() {
@@ -87,16 +92,18 @@ run() {
 
 # The runs of the first COUNT seeds as one model.
 ensemble() {
-  local name=$1 count=$2 models=() seed
-  for seed in $(tr , '\n' <<<"$seeds" | head -n "$count"); do
+  local name=$1 count=$2 models=() members seed file
+  members=$(cut -d, -f "1-$count" <<<"$seeds")
+  for seed in ${members//,/ }; do
     models+=("$out/$name-$seed")
   done
-  evaluate "$(data_of "$name")" "$out/$name-$count-models.json" "${models[@]}"
+  file=$name-${members//,/-}-ensemble.json
+  evaluate "$(data_of "$name")" "$out/$file" "${models[@]}"
   {
-    printf '{"run": "%s", "models": %s,\n"evaluation": ' "$name" "$count"
-    cat "$out/$name-$count-models.json"
+    printf '{"run": "%s", "seeds": [%s],\n"evaluation": ' "$name" "$members"
+    cat "$out/$file"
     printf '}\n'
-  } >"$results/$name-$count-models.json"
+  } >"$results/$file"
 }
 
 mkdir -p "$results"

@@ -16,19 +16,21 @@ COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": 
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
-# What a curve goes over: x and the run.
+# What a curve goes over: x and the run; then the runs that it is to be compared with, drawn as lines.
 SWEEPS = {
     "market-fine": {
-        "steps": ("Market-1501: refinement steps (0: cross-entropy alone)", "T",
-                  {0: "cross-entropy", **{t: f"steps-{t}" for t in range(1, 5)}}),
+        "steps": ("Market-1501: refinement steps", "T", {t: f"steps-{t}" for t in range(1, 5)}),
+        "others": ["cross-entropy", "triplet"],
     },
     "cub-short": {
-        "steps": ("Refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
-        "temperature": ("Temperature", "temperature",
+        "steps": ("CUB-200-2011: refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
+        "temperature": ("CUB-200-2011: temperature", "temperature",
                         {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}),
-        "anchors": ("Anchors a class, of 4 pictures", "anchors",
+        "anchors": ("CUB-200-2011: anchors a class, of 4 pictures", "anchors",
                     {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"}),
-        "classes": ("Classes of a batch of 32", "classes", {4: "classes-4", 8: "steps-1", 16: "classes-16"}),
+        "classes": ("CUB-200-2011: classes x pictures of a class", "batch",
+                    {"4 x 8": "classes-4", "8 x 4": "steps-1", "16 x 2": "classes-16"}),
+        "others": ["cross-entropy", "proxy-nca"],
     },
 }
 
@@ -38,14 +40,24 @@ def load(name):
         return json.load(file)
 
 
+def order():
+    """Of runs: as variants.txt has them, others before."""
+    with open(os.path.join(HERE, "..", "..", "tools", "configs", "runs", "variants.txt")) as file:
+        return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+
+
 def results_of(data):
     paths = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
     found = [load(path) for path in paths if "-" in data or path.split("-")[1] not in ("short", "fine", "epochs")]
-    return [result for result in found if "time" in result]
+    places = {run: i for i, run in enumerate(order())}
+    return sorted((result for result in found if "time" in result), key=lambda result: places.get(result["run"], -1))
 
 
-def clock(seconds):
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+def clock(times):
+    """Of runs, on average. Of one that went on after an interruption only the last part is known, and the rest guessed."""
+    known = statistics.fmean(t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in times)
+    about = "about " if any(t["from_step"] for t in times) else ""
+    return about + (f"{known / 60:.0f} min" if known >= 90 else f"{known:.0f} s")
 
 
 def percent(row, column):
@@ -86,21 +98,23 @@ def runs_table(data):
         lines = [result["evaluation"]["rows"][0] for result in seeds]
         times = [result["time"] for result in seeds]
         rows.append([f"`{run}`", ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
-                     clock(statistics.fmean(time["processor_seconds"] for time in times)),
+                     clock(times),
                      with_spread(lines, columns[0])] + [mean_percent(lines, c) for c in columns[1:]])
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
 
 
 def strategies_tables(data):
     parts = []
-    for result in results_of(data):
-        columns = COLUMNS[data]
-        rows = [[line["strategies"]] + [percent(line, c) for c in columns] for line in result["evaluation"]["rows"]]
-        if len(rows) > 1:
-            values = result["evaluation"]["values"]
-            caption = (f"`{result['run']}`, seed {result['seed']}: pooling {values['max_share']:.3g}, beta "
-                       f"{values['beta']:.3g}, slope {values['slope']:.3g}, k1 {values['k1']}, k2 {values['k2']}, lambda "
-                       f"{values['lambda']:.3g}.")
+    columns = COLUMNS[data]
+    for run, seeds in by_run(results_of(data)).items():
+        full = [result for result in seeds if len(result["evaluation"]["rows"]) > 1]
+        if full:
+            lines = zip(*(result["evaluation"]["rows"] for result in full))
+            rows = [[line[0]["strategies"]] + [mean_percent(line, c) for c in columns] for line in lines]
+            values = full[0]["evaluation"]["values"]
+            caption = (f"`{run}`, seed {', '.join(str(result['seed']) for result in full)}: pooling "
+                       f"{values['max_share']:.3g}, beta {values['beta']:.3g}, slope {values['slope']:.3g}, "
+                       f"k1 {values['k1']}, k2 {values['k2']}, lambda {values['lambda']:.3g}.")
             parts.append(caption + "\n\n" + markdown(["strategies"] + columns, rows))
     return "\n\n".join(parts)
 
@@ -120,8 +134,9 @@ def tick_step(span, most):
     return next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= most)
 
 
-def svg(path, title, x_label, y_label, series):
-    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed)."""
+def svg(path, title, x_label, y_label, series, x_names=()):
+    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed). With x_names x counts
+    them."""
     width, height, left, right, top, bottom = 720, 360, 56, 12, 40, 44
     xs = [point[0] for _, points, _ in series for point in points]
     ys = [y for _, points, _ in series for point in points for y in point[1:]]
@@ -130,8 +145,11 @@ def svg(path, title, x_label, y_label, series):
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     last = max(xs)
 
+    first, last = (-0.3, last + 0.3) if x_names else (0, last)
+
     def place(x, y):
-        return (left + x / last * (width - left - right), top + (high - y) / (high - low) * (height - top - bottom))
+        return (left + (x - first) / (last - first) * (width - left - right),
+                top + (high - y) / (high - low) * (height - top - bottom))
 
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
              f'font-size="12" role="img" aria-label="{title}">',
@@ -139,15 +157,16 @@ def svg(path, title, x_label, y_label, series):
              "@media(prefers-color-scheme:dark){text{fill:#ccc}}</style>",
              f'<text x="{left}" y="16" font-weight="bold">{title}</text>']
     for i in range(round((high - low) / step) + 1):
-        x, y = place(0, low + i * step)
+        x, y = place(first, low + i * step)
         parts.append(f'<path class="g" d="M{x:.1f} {y:.1f}H{width - right}"/>'
                      f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{low + i * step:.4g}</text>')
-    x_step = tick_step(last, 8)
+    x_step = 1 if x_names else tick_step(last, 8)
     if all(x == int(x) for x in xs):
         x_step = max(1, x_step)
     for i in range(int(last / x_step) + 1):
         x, y = place(i * x_step, low)
-        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{i * x_step:.4g}</text>')
+        name = x_names[i] if x_names else f"{i * x_step:.4g}"
+        parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{name}</text>')
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
                  "</text>")
@@ -189,7 +208,7 @@ def learning_curve():
     rates = [[f"{names[c['side']]}, seed {c['seed']}", str(len(c["loss"])), f"{c['processor_seconds']:.0f} s"]
              for c in curves]
     return ("![loss over steps](results/learning-curve.svg)\n\n" +
-            markdown(["one curve", "the other", "they differ by (root mean square)", "mean of the last 50 steps"], rows) +
+            markdown(["one curve", "the other", "they differ by (root mean square)", "means of the last 50 steps by"], rows) +
             "\n\n" + markdown(["run", "steps", "processor"], rates))
 
 
@@ -203,16 +222,23 @@ def losses(data):
 
 
 def sweeps(data):
-    results = by_run(results_of(data))
+    results = {run: [result["evaluation"]["rows"][0] for result in seeds] for run, seeds in by_run(results_of(data)).items()}
+
+    def mean(rows):
+        return 100 * statistics.fmean(row["R@1"] for row in rows)
+
     pictures = []
-    for name, (title, x_label, runs) in SWEEPS.get(data, {}).items():
-        found = {x: [r["evaluation"]["rows"][0] for r in results[f"{data}-{run}"]]
-                 for x, run in runs.items() if f"{data}-{run}" in results}
+    curves = dict(SWEEPS.get(data, {}))
+    others = [name for name in curves.pop("others", []) if f"{data}-{name}" in results]
+    for name, (title, x_label, runs) in curves.items():
+        found = {x: results[f"{data}-{run}"] for x, run in runs.items() if f"{data}-{run}" in results}
         if len(found) > 1:
-            points = [[100 * y for y in (statistics.fmean(row["R@1"] for row in rows), *(spread(rows, "R@1") or ()))]
-                      for rows in found.values()]
-            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %",
-                [("R@1", [(x, *ys) for x, ys in zip(found, points)], False)])
+            series = [("Group Loss", [(i, mean(rows), *(100 * end for end in spread(rows, "R@1") or ()))
+                                      for i, rows in enumerate(found.values())], False)]
+            for other in others:
+                level = mean(results[f"{data}-{other}"])
+                series.append((other, [(-0.3, level), (len(found) - 0.7, level)], True))
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %", series, [str(x) for x in found])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
@@ -226,18 +252,30 @@ def epochs():
     for result in runs:
         for column, kind in (("train R@1", "trained"), ("R@1", "left out")):
             series.append((f"{result['run'].removeprefix('cub-epochs-')}, {kind}",
-                           [(e["epoch"], 100 * e[column]) for e in result["evaluations"]], kind == "trained"))
-    svg(os.path.join(HERE, "cub-epochs.svg"), "CUB-200-2011: recall over epochs", "epoch", "R@1, %", series)
+                           [(e["step"], 100 * e[column]) for e in result["evaluations"]], kind == "trained"))
+    svg(os.path.join(HERE, "cub-epochs.svg"), "CUB-200-2011: recall at the end of each epoch", "step", "R@1, %", series)
     return "![recall over epochs](results/cub-epochs.svg)"
 
 
 def ensembles():
-    rows = []
-    for path in sorted(glob.glob(os.path.join(HERE, "*-models.json"))):
-        result = load(os.path.basename(path))
-        for line in result["evaluation"]["rows"]:
-            rows.append([f"`{result['run']}`", str(result["models"]), line["strategies"]] + [percent(line, c) for c in CUB])
-    return markdown(["run", "models", "strategies"] + CUB, rows) if rows else ""
+    parts = []
+    for data in ("market", "cub"):
+        groups = {}
+        for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*-ensemble.json"))):
+            result = load(os.path.basename(path))
+            groups.setdefault(result["run"], []).append(result)
+        rows = []
+        for run, results in groups.items():
+            seeds = max((result["seeds"] for result in results), key=len)
+            singles = [load(f"{run}-{seed}.json")["evaluation"]["rows"][0] for seed in seeds]
+            rows.append([f"`{run}`", f"1 (mean of {len(seeds)})", "none"] + [mean_percent(singles, c) for c in COLUMNS[data]])
+            for result in sorted(results, key=lambda result: len(result["seeds"])):
+                for line in result["evaluation"]["rows"]:
+                    rows.append([f"`{run}`", str(len(result["seeds"])), line["strategies"]] +
+                                [percent(line, c) for c in COLUMNS[data]])
+        if rows:
+            parts.append(markdown(["run", "models", "strategies"] + COLUMNS[data], rows))
+    return "\n\n".join(parts)
 
 
 PARTS = {"learning curve": learning_curve, "cub epochs": epochs, "ensembles": ensembles}

@@ -179,7 +179,7 @@ GLE_INLINE void transpose(vf (&m)[kLanes]) {
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
     if (i & 2) continue;
-    const __m256d a = (__m256d)m[i], b = (__m256d)m[i + 2];
+    const auto a = (__m256d)m[i], b = (__m256d)m[i + 2];
     m[i] = (vf)_mm256_unpacklo_pd(a, b);
     m[i + 2] = (vf)_mm256_unpackhi_pd(a, b);
   }
