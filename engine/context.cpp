@@ -2,12 +2,15 @@
 
 namespace gle {
 
-Var Context::output(const char* op, const Shape& shape, const Var& out) {
+Var Context::output(const char* op, Tape::Inputs inputs, const Shape& shape, const Var& out) {
   if (!out) {
     return new_var(op, shape);
   }
   require(out.shape() == shape, op, "gives ", shape, " but is to write ", out.shape());
   require_device(op, {out.value()});
+  if (tape) {
+    tape->require_writable(op, inputs, out);
+  }
   return out;
 }
 

@@ -32,11 +32,13 @@ struct Context {
 
   // Memory for an op's output; `op` is named if there is none left.
   Var new_var(const char* op, const Shape& shape) {
+    require(shape.rank() > 0, op, "got an empty Var");
     Tensor value = backend.new_tensor(op, shape);
     return tape ? tape->new_var(std::move(value)) : Var(std::move(value));
   }
-  // `out` if the caller gave a place (a slice of a wider Var), else new memory.
-  Var output(const char* op, const Shape& shape, const Var& out);
+  // Where an op with these inputs writes: `out` if the caller gave a place (a slice of a wider Var), else new memory.
+  // Asked before anything is changed.
+  Var output(const char* op, Tape::Inputs inputs, const Shape& shape, const Var& out);
 
   Var parameter(Parameter& parameter) const { return tape ? tape->parameter(parameter) : Var(parameter.value); }
 

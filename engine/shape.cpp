@@ -31,6 +31,7 @@ int64_t Shape::elements() const {
 }
 
 Shape Shape::with_channels(int64_t channels) const {
+  require(rank_ > 0, "shape", "an empty one has no channels");
   require(channels > 0, "shape", "every size must be positive, got ", channels, " channels");
   Shape result = *this;
   result.sizes_[static_cast<size_t>(rank_ - 1)] = channels;

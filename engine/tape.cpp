@@ -34,6 +34,7 @@ int Tape::new_slot(const Shape& shape) {
   slot.shape = shape;
   slot.grad = Tensor();
   slot.written.clear();
+  slot.produced.clear();
   slot.created_at = nodes_used_;
   slot.needed = slot.keep = slot.spent = false;
   slot.parameter = nullptr;
@@ -76,34 +77,55 @@ bool Tape::needs_gradient(const Var& var) const {
 }
 
 bool Tape::needs_gradient(Inputs inputs) const {
-  return std::any_of(inputs.begin(), inputs.end(), [&](const Var& input) { return needs_gradient(input); });
+  return std::count_if(inputs.begin(), inputs.end(), [&](const Var& input) { return needs_gradient(input); }) > 0;
 }
 
 Tape::Place Tape::place_of(const Var& var) {
   return {var.slot_, var.first_channel_, var.first_channel_ + var.value_.channels()};
 }
 
-Tape::Node& Tape::append(const char* op, Inputs inputs, const Var& output) {
-  invariant(inputs.size() <= kMostInputs, "an op has more inputs than a node of the tape holds");
-  require(output.slot_ != Var::kNoSlot && output.pass_ == pass_, op,
+void Tape::require_writable(const char* op, Inputs inputs, const Var& output) const {
+  const bool recorded = needs_gradient(inputs);
+  require(!recorded || output.slot_ != Var::kNoSlot, op,
           "the place for its output must be a Var of the tape that records");
+  if (output.slot_ == Var::kNoSlot) {
+    return;
+  }
+  require(output.pass_ == pass_, op, "the place for its output must be a Var of the tape that records");
   const Place to = place_of(output);
+  const auto overlaps = [&](int64_t begin, int64_t end) { return begin < to.end && to.begin < end; };
   for (const Var& input : inputs) {
     const Place from = place_of(input);
-    require(from.slot != to.slot || from.end <= to.begin || to.end <= from.begin, op,
+    require(!recorded || from.slot != to.slot || !overlaps(from.begin, from.end), op,
             "its output would overwrite its input ", input.shape(), ", which backward() needs");
   }
+  for (const Interval& interval : slots_[static_cast<size_t>(to.slot)].produced) {
+    require(!overlaps(interval.begin, interval.end), op, "its output ", output.shape(),
+            " would overwrite that of another op, whose gradient would go wrong");
+  }
+}
+
+Tape::Node& Tape::next_node(const char* op, Inputs inputs, const Var& output) {
+  invariant(inputs.size() <= kMostInputs, "an op has more inputs than a node of the tape holds");
+  require_writable(op, inputs, output);
   if (nodes_used_ == nodes_.size()) {
     nodes_.emplace_back();
   }
-  Node& node = nodes_[nodes_used_++];
+  Node& node = nodes_[nodes_used_];
   node.op = op;
   node.input_count = inputs.size();
   std::transform(inputs.begin(), inputs.end(), node.inputs.begin(),
                  [&](const Var& input) { return needs_gradient(input) ? place_of(input) : Place{}; });
-  node.output = to;
-  slots_[static_cast<size_t>(output.slot_)].needed = true;
+  node.output = place_of(output);
   return node;
+}
+
+void Tape::keep_node() {
+  const Place& to = nodes_[nodes_used_].output;
+  Slot& slot = slots_[static_cast<size_t>(to.slot)];
+  slot.produced.push_back({to.begin, to.end});
+  slot.needed = true;
+  ++nodes_used_;
 }
 
 void Tape::fill_gaps(Slot& slot, int64_t begin, int64_t end) {
@@ -178,9 +200,9 @@ void Tape::backward(const Var& output) {
   require(needs_gradient(output), "backward", "the output does not depend on anything that needs a gradient");
   require(output.value().elements() == 1, "backward", "without a cotangent the output must be a single number, not ",
           output.shape());
-  const GradTarget seed = target(place_of(output), "backward");
-  backend_.fill(1.0F, seed.grad);
-  walk_back();
+  const Tensor one = backend_.new_tensor("backward", output.shape());
+  backend_.fill(1.0F, one);
+  backward(output, one);
 }
 
 void Tape::backward(const Var& output, const Tensor& cotangent) {

@@ -48,13 +48,17 @@ class Tape {
     if (!needs_gradient(inputs)) {
       return;
     }
-    Node& node = append(op, inputs, output);
+    Node& node = next_node(op, inputs, output);
     node.closure = new (arena_.allocate(sizeof(Closure), alignof(Closure))) Closure(std::forward<Backward>(backward));
     node.run = [](void* closure, Backend& backend, const Tensor& dy, GradTargets targets) {
       (*static_cast<Closure*>(closure))(backend, dy, targets);
     };
     node.destroy = [](void* closure) { static_cast<Closure*>(closure)->~Closure(); };
+    keep_node();
   }
+
+  // Throws if backward() would go wrong after an op had written `output`: asked before it does.
+  void require_writable(const char* op, Inputs inputs, const Var& output) const;
 
   // Walks back from `output`, whose gradient is `cotangent` (of its shape), or 1 for a single number.
   void backward(const Var& output);
@@ -84,8 +88,9 @@ class Tape {
   struct Slot {
     Shape shape;
     Tensor grad;
-    std::vector<Interval> written;  // disjoint
-    size_t created_at = 0;          // nodes on the tape then: once these are walked nobody asks for it again
+    std::vector<Interval> written;   // disjoint
+    std::vector<Interval> produced;  // channels of the value that an op on the tape has written
+    size_t created_at = 0;           // nodes on the tape then: once these are walked nobody asks for it again
     bool needed = false;
     bool keep = false;
     bool spent = false;  // backward() has been past it
@@ -109,7 +114,8 @@ class Tape {
 
   int new_slot(const Shape& shape);
   bool needs_gradient(Inputs inputs) const;
-  Node& append(const char* op, Inputs inputs, const Var& output);
+  Node& next_node(const char* op, Inputs inputs, const Var& output);  // behind the last one, not kept yet
+  void keep_node();
   static Place place_of(const Var& var);
   GradTarget target(const Place& place, const char* op);
   bool take_gradient(const Place& place, Tensor& dy);

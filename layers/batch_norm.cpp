@@ -20,8 +20,8 @@ Var batch_norm(Context& ctx, const Var& x, const Var& gamma, const Var& beta, co
   const char* op = "batch_norm";
   require_sound(ctx, op, x.shape(), gamma.value(), beta.value(), layer, f);
   ctx.require_device(op, {x.value()});
+  Var y = ctx.output(op, {x, gamma, beta}, x.shape(), out);
   const NormStatistics statistics(ctx, op, x.value(), layer);
-  Var y = ctx.output(op, x.shape(), out);
   ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
                                  y.value());
   ctx.record(op, {x, gamma, beta}, y,
@@ -39,7 +39,7 @@ Var channel_moments(Context& ctx, const Var& x, const Var& out) {
   const int64_t rows = x.value().rows() * (comm ? comm->size() : 1);
   require(rows > 1, op, "training needs more than one value per channel, got ", x.shape());
   ctx.require_device(op, {x.value()});
-  Var y = ctx.output(op, {2, channels}, out);
+  Var y = ctx.output(op, {x}, {2, channels}, out);
   Backend& b = ctx.backend;
   const Tensor mean = b.new_tensor(op, {channels}), inv_std = b.new_tensor(op, {channels});
   // With momentum 1 running statistics are those of the batch; what was there is multiplied by 0 and must be finite.
@@ -80,13 +80,13 @@ Var batch_norm_given(Context& ctx, const Var& x, const Var& moments, const Var& 
   require(ctx.mode == Mode::training && !layer.frozen, op, "is for training with the statistics of the batch");
   ctx.require_device(op, {moments.value()});
   Backend& b = ctx.backend;
+  Var y = ctx.output(op, {x, moments, gamma, beta}, x.shape(), out);
   const Tensor mean = b.new_tensor(op, channels), inv_std = b.new_tensor(op, channels);
   const Comm* const comm = ranks_of_statistics(ctx);
   const int64_t rows = x.value().rows() * (comm ? comm->size() : 1);
   ++layer.running_mean->moves;
   b.batch_norm_join_statistics(moments.value(), rows, layer.eps, layer.momentum, layer.running_mean->value,
                                layer.running_var->value, mean, inv_std);
-  Var y = ctx.output(op, x.shape(), out);
   b.batch_norm_forward(x.value(), mean, inv_std, gamma.value(), beta.value(), f, y.value());
   ctx.record(op, {x, moments, gamma, beta}, y,
              [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, mean, inv_std, rows](

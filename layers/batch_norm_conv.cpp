@@ -19,14 +19,12 @@ Var batch_norm_conv(Context& ctx, const Var& x, const Var& gamma, const Var& bet
   const Shape shape = conv2d_shape(x.shape(), weight.shape(), options);
   require(weight.value().dense(), op, "the weights must be dense");
   ctx.require_device(op, {weight.value()});
+  Var y = ctx.output(op, {x, gamma, beta, weight}, shape, out);
+  const Tensor active = ctx.backend.new_tensor(op, x.shape());
   const NormStatistics statistics(ctx, op, x.value(), norm);
-  Var y = ctx.output(op, shape, out);
-  {
-    const Tensor active = ctx.backend.new_tensor(op, x.shape());
-    ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
-                                   active);
-    ctx.backend.conv2d_forward(active, weight.value(), Tensor(), options, kIdentity, nullptr, y.value());
-  }
+  ctx.backend.batch_norm_forward(x.value(), statistics.mean, statistics.inv_std, gamma.value(), beta.value(), f,
+                                 active);
+  ctx.backend.conv2d_forward(active, weight.value(), Tensor(), options, kIdentity, nullptr, y.value());
   ctx.record(op, {x, gamma, beta, weight}, y,
              [x = x.value(), gamma = gamma.value(), beta = beta.value(), f, w = weight.value(), options, statistics](
                  Backend& b, const Tensor& dy, GradTargets to) {

@@ -15,7 +15,7 @@ Var convolve(Context& ctx, const Var& x, const Var& weight, const Var& bias, con
           shape.channels(), "]");
   require(weight.value().dense(), "conv2d", "the weights must be dense");
   ctx.require_device("conv2d", {x.value(), weight.value(), bias.value()});
-  Var y = ctx.output("conv2d", shape, out);
+  Var y = ctx.output("conv2d", {x, weight, bias}, shape, out);
   ctx.backend.conv2d_forward(x.value(), weight.value(), bias.value(), options, kIdentity, packed, y.value());
   ctx.record("conv2d", {x, weight, bias}, y,
              [x = x.value(), w = weight.value(), options](Backend& b, const Tensor& dy, GradTargets to) {

@@ -30,7 +30,7 @@ Var conv_batch_norm(Context& ctx, const Var& x, ConvBatchNorm& layer, const Para
     layer.folded_version_ = set.version();
     layer.folded_moves_ = moves;
   }
-  Var y = ctx.output(op, shape, out);
+  Var y = ctx.output(op, {x}, shape, out);
   ctx.backend.conv2d_forward(x.value(), layer.folded_weight_, layer.folded_bias_, layer.conv.options, f, &layer.packed_,
                              y.value());
   ctx.record(op, {}, y, [](Backend&, const Tensor&, GradTargets) {});

@@ -7,7 +7,7 @@ namespace gle {
 Var activation(Context& ctx, const Var& x, Activation f, const Var& out) {
   require(f.slope >= 0, "activation", "the slope must not be negative, got ", f.slope);
   ctx.require_device("activation", {x.value()});
-  Var y = ctx.output("activation", x.shape(), out);
+  Var y = ctx.output("activation", {x}, x.shape(), out);
   ctx.backend.activation_forward(x.value(), f, y.value());
   ctx.record("activation", {x}, y, [y = y.value(), f](Backend& b, const Tensor& dy, GradTargets to) {
     b.activation_backward(y, f, dy, to[0]);
@@ -18,7 +18,7 @@ Var activation(Context& ctx, const Var& x, Activation f, const Var& out) {
 Var add(Context& ctx, const Var& a, const Var& b, const Var& out) {
   require(a.shape() == b.shape(), "add", a.shape(), " and ", b.shape(), " differ");
   ctx.require_device("add", {a.value(), b.value()});
-  Var y = ctx.output("add", a.shape(), out);
+  Var y = ctx.output("add", {a, b}, a.shape(), out);
   ctx.backend.add(a.value(), b.value(), y.value());
   ctx.record("add", {a, b}, y, [](Backend& backend, const Tensor& dy, GradTargets to) {
     backend.scale(1.0F, dy, to[0]);
@@ -30,7 +30,7 @@ Var add(Context& ctx, const Var& a, const Var& b, const Var& out) {
 Var scale(Context& ctx, const Var& x, float factor, const Var& out) {
   require(std::isfinite(factor), "scale", "the factor must be finite, got ", factor);
   ctx.require_device("scale", {x.value()});
-  Var y = ctx.output("scale", x.shape(), out);
+  Var y = ctx.output("scale", {x}, x.shape(), out);
   ctx.backend.scale(factor, x.value(), {y.value()});
   ctx.record("scale", {x}, y, [factor](Backend& b, const Tensor& dy, GradTargets to) { b.scale(factor, dy, to[0]); });
   return y;

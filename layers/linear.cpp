@@ -19,7 +19,7 @@ Var linear(Context& ctx, const Var& x, const Var& weight, const Var& bias, const
   const Shape shape{x.shape()[0], weight.shape()[0]};
   require(!bias || bias.shape() == Shape{shape[1]}, op, "the bias ", bias.shape(), " is not [", shape[1], "]");
   ctx.require_device(op, {x.value(), weight.value(), bias.value()});
-  Var y = ctx.output(op, shape, out);
+  Var y = ctx.output(op, {x, weight, bias}, shape, out);
   ctx.backend.gemm(x.value(), Transpose::no, weight.value(), Transpose::yes, bias.value(), {y.value()});
   ctx.record(op, {x, weight, bias}, y,
              [x = x.value(), w = weight.value()](Backend& b, const Tensor& dy, GradTargets to) {

@@ -38,7 +38,7 @@ Shape pool2d_shape(const Shape& x, const Pool2dOptions& o) {
 Var max_pool(Context& ctx, const Var& x, const Pool2dOptions& options, const Var& out) {
   const Shape shape = pool2d_shape(x.shape(), options);
   ctx.require_device("max_pool", {x.value()});
-  Var y = ctx.output("max_pool", shape, out);
+  Var y = ctx.output("max_pool", {x}, shape, out);
   const bool remember = ctx.tape && ctx.tape->needs_gradient(x);
   const Tensor taps = remember ? ctx.backend.new_tensor("max_pool", shape, DType::u8) : Tensor();
   ctx.backend.max_pool_forward(x.value(), options, y.value(), taps);
@@ -51,7 +51,7 @@ Var max_pool(Context& ctx, const Var& x, const Pool2dOptions& options, const Var
 Var average_pool(Context& ctx, const Var& x, const Pool2dOptions& options, const Var& out) {
   const Shape shape = pool2d_shape(x.shape(), options);
   ctx.require_device("average_pool", {x.value()});
-  Var y = ctx.output("average_pool", shape, out);
+  Var y = ctx.output("average_pool", {x}, shape, out);
   ctx.backend.average_pool_forward(x.value(), options, y.value());
   ctx.record("average_pool", {x}, y,
              [options](Backend& b, const Tensor& dy, GradTargets to) { b.average_pool_backward(options, dy, to[0]); });
@@ -64,7 +64,7 @@ Var global_pool(Context& ctx, const Var& x, float max_share, const Var& out) {
           max_share);
   ctx.require_device("global_pool", {x.value()});
   const Shape shape{x.shape()[0], x.shape()[3]};
-  Var y = ctx.output("global_pool", shape, out);
+  Var y = ctx.output("global_pool", {x}, shape, out);
   const bool remember = max_share > 0 && ctx.tape && ctx.tape->needs_gradient(x);
   const Tensor where = remember ? ctx.backend.new_tensor("global_pool", shape, DType::i32) : Tensor();
   ctx.backend.global_pool_forward(x.value(), max_share, y.value(), where);

@@ -82,6 +82,14 @@ TEST_F(ErrorsTest, Conv2dShapes) {
   EXPECT_ERROR(conv2d(ctx_, x, w, {}, {}, var({1, 3, 4, 5})), ErrorCode::usage, {"conv2d", "[1,3,4,4]", "[1,3,4,5]"});
 }
 
+TEST_F(ErrorsTest, EmptyVars) {
+  EXPECT_ERROR(activation(ctx_, Var(), kRelu), ErrorCode::usage, {"activation", "empty Var"});
+  EXPECT_ERROR(add(ctx_, Var(), Var()), ErrorCode::usage, {"add", "empty Var"});
+  EXPECT_ERROR(scale(ctx_, Var(), 2), ErrorCode::usage, {"scale", "empty Var"});
+  EXPECT_ERROR(dropout(ctx_, Var(), 0.5F), ErrorCode::usage, {"dropout", "empty Var"});
+  EXPECT_ERROR(static_cast<void>(Shape().with_channels(2)), ErrorCode::usage, {"shape", "empty"});
+}
+
 TEST_F(ErrorsTest, BatchNormShapes) {
   BatchNorm layer = norm(3);
   EXPECT_ERROR(batch_norm(ctx_, var({2, 2, 2, 4}), layer), ErrorCode::usage, {"batch_norm", "[2,2,2,4]", "[4]", "[3]"});
@@ -89,6 +97,7 @@ TEST_F(ErrorsTest, BatchNormShapes) {
   EXPECT_ERROR(batch_norm(ctx_, var({4, 3}), layer, {-0.5F}), ErrorCode::usage, {"batch_norm", "slope", "-0.5"});
   EXPECT_ERROR(batch_norm(ctx_, var({4, 3}), layer, kRelu, var({3, 4})), ErrorCode::usage,
                {"batch_norm", "[4,3]", "[3,4]"});
+  EXPECT_EQ(test::read(backend_, layer.running_mean->value), std::vector<float>(3, 0));
   layer.eps = 0;
   EXPECT_ERROR(batch_norm(ctx_, var({4, 3}), layer), ErrorCode::usage, {"batch_norm", "eps", "0"});
   layer.eps = 1e-5F;

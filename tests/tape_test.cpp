@@ -228,6 +228,8 @@ TEST_F(TapeTest, AVarOfAnotherPassOrTapeIsAnError) {
   EXPECT_ERROR(scale(ctx_, old, 2), ErrorCode::usage, {"another tape", "[2]"});
   Tape other(*backend_);
   EXPECT_ERROR(scale(ctx_, other.leaf(ones({2})), 2), ErrorCode::usage, {"another tape"});
+  EXPECT_ERROR(add(ctx_, now, old), ErrorCode::usage, {"another tape"});
+  EXPECT_EQ(tape_.size(), 0U);
   EXPECT_ERROR(activation(ctx_, now, kRelu, Var(ones({2}))), ErrorCode::usage, {"activation", "the tape that records"});
   tape_.backward(add(ctx_, now, Var(old.value())), ones({2}));
   EXPECT_EQ(gradient(now), (Floats{1, 1}));
@@ -250,9 +252,28 @@ TEST_F(TapeTest, AVarFromBeforeBackwardIsAnError) {
 TEST_F(TapeTest, AnOpThatWouldOverwriteItsInputIsAnError) {
   const Var x = tape_.leaf(ones({2, 4}));
   const Var h = scale(ctx_, x, 2);
-  EXPECT_ERROR(activation(ctx_, h, kRelu, h), ErrorCode::usage, {"activation", "overwrite its input", "[2,4]"});
-  EXPECT_ERROR(activation(ctx_, h.slice(0, 2), kRelu, h.slice(1, 3)), ErrorCode::usage, {"overwrite its input"});
-  EXPECT_TRUE(activation(ctx_, h.slice(0, 2), kRelu, h.slice(2, 4)));
+  EXPECT_ERROR(scale(ctx_, h, 3, h), ErrorCode::usage, {"scale", "overwrite its input", "[2,4]"});
+  EXPECT_ERROR(scale(ctx_, h.slice(0, 2), 3, h.slice(1, 3)), ErrorCode::usage, {"overwrite its input"});
+  EXPECT_EQ(read(*backend_, h.value()), Floats(8, 2));
+}
+
+TEST_F(TapeTest, AnOpThatWouldOverwriteTheOutputOfAnotherIsAnError) {
+  const Var x = tape_.leaf(ones({2, 4}));
+  const Var h = scale(ctx_, x, 2);
+  EXPECT_ERROR(scale(ctx_, h.slice(0, 2), 3, h.slice(2, 4)), ErrorCode::usage, {"scale", "that of another op"});
+  const Var wide = ctx_.new_var("test", {2, 4});
+  scale(ctx_, x.slice(0, 2), 2, wide.slice(0, 2));
+  EXPECT_ERROR(scale(ctx_, x.slice(0, 2), 3, wide.slice(1, 3)), ErrorCode::usage, {"that of another op"});
+  scale(ctx_, wide.slice(0, 2), 5, wide.slice(2, 4));
+  tape_.backward(scale(ctx_, wide, 1), ones({2, 4}));
+  EXPECT_EQ(gradient(x), (Floats{12, 12, 0, 0, 12, 12, 0, 0}));
+}
+
+TEST_F(TapeTest, BackwardFromALeafAddsToItsGradient) {
+  const Var x = tape_.leaf(ones({1}));
+  tape_.backward(scale(ctx_, x, 4));
+  tape_.backward(x);
+  EXPECT_EQ(gradient(x), Floats{5});
 }
 
 TEST_F(TapeTest, ParameterGradientsOverwriteThenAdd) {
