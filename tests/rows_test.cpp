@@ -46,6 +46,15 @@ TEST_P(RowsTest, NormalisingZerosGivesZerosAndSmallGradients) {
   }
 }
 
+TEST_P(RowsTest, ANormBeyondFloatsShows) {
+  const Var x = tape_.leaf(filled(backend_, {2, 16}, 1e20F));
+  const Var y = normalise_rows(ctx_, x);
+  const Floats values = read(backend_, y.value()), gradients = gradient(x, y);
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_TRUE(std::isnan(values[i]) && std::isnan(gradients[i])) << i;
+  }
+}
+
 TEST_P(RowsTest, NormalisingHugeAndTinyRowsGivesUnitRows) {
   for (const float size : {1e15F, 1e-9F}) {
     const Var x = tape_.leaf(filled(backend_, {2, 16}, size));

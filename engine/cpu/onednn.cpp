@@ -198,10 +198,12 @@ OneDnn* OneDnn::open(Isa isa, int threads) {
     return nullptr;
   }
   if (isa == Isa::avx2) {
-    // Only heeded before the first primitive of the process; later it stays as wide as it was.
     (void)dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
   }
-  return new OneDnn(threads);
+  // A process has one instruction set for oneDNN, that of the first backend.
+  constexpr int kAvx512 = static_cast<int>(dnnl::cpu_isa::avx512_core);
+  const bool wide = (static_cast<int>(dnnl::get_effective_cpu_isa()) & kAvx512) == kAvx512;
+  return wide == (isa == Isa::avx512) ? new OneDnn(threads) : nullptr;
 }
 
 void OneDnn::close(OneDnn* library) { delete library; }

@@ -12,7 +12,8 @@ namespace gle::cpu {
 // our own kernels, since oneDNN has fast ones for dense tensors only. `add` modes go through the workspace.
 class OneDnn {
  public:
-  // Null in a build without oneDNN, and where its code would be no wider than the baseline's.
+  // Null in a build without oneDNN, and where its code would be no wider than the baseline's or of another instruction
+  // set than asked for.
   static OneDnn* open(Isa isa, int threads);
   static void close(OneDnn* library);
   const char* version() const;

@@ -16,6 +16,9 @@ namespace {
 
 constexpr float kTiny = 1e-12F;
 
+// NaN of a norm beyond all numbers, which would hide behind a factor of 0.
+inline float inverse_of(float norm) { return 1.0F / norm + 0.0F * norm; }
+
 // sum over c of term(c, lanes); terms are zero in the lanes that do not exist.
 template <class Term>
 GLE_INLINE float row_sum(int64_t channels, const Term& term) {
@@ -95,7 +98,7 @@ void CpuBackend::normalise_rows_forward(const Tensor& x, float beta, const Tenso
       });
       const float norm = sqrtf(squares);
       norms.data()[row] = norm;
-      const vf factor = set1(1.0F / (norm > kTiny ? norm : kTiny) + beta);
+      const vf factor = set1(inverse_of(norm > kTiny ? norm : kTiny) + beta);
       for_vectors(channels, [&](int64_t c, auto lanes) { lanes.put(py + c, lanes.load(px + c) * factor, mode); });
     }
   });
@@ -116,7 +119,7 @@ void CpuBackend::normalise_rows_backward(const Tensor& x, const Tensor& norms, f
       // A row of zeros points nowhere: its derivative would be dy / 1e-12, which would drown every other gradient, so
       // there dx = beta dy by definition.
       const float norm = norms.data()[row];
-      const float inverse = norm <= kTiny ? 0.0F : 1.0F / norm;
+      const float inverse = norm <= kTiny ? 0.0F : inverse_of(norm);
       const float dot =
           row_sum(channels, [&](int64_t c, auto lanes) { return lanes.load(px + c) * lanes.load(pdy + c); });
       const vf factor_dy = set1(inverse + beta);

@@ -20,6 +20,9 @@ namespace {
 
 constexpr float kTiny = 1e-12F;
 
+// NaN of a norm beyond all numbers, which would hide behind a factor of 0.
+__device__ inline float inverse_of(float norm) { return 1.0F / norm + 0.0F * norm; }
+
 template <int kWidth>
 struct ColumnSum {
   Floats<kWidth> sum;
@@ -99,7 +102,7 @@ struct Normalise {
     if (group.lane == 0) {
       norms[row] = norm;
     }
-    const float factor = 1.0F / (norm > kTiny ? norm : kTiny) + beta;
+    const float factor = inverse_of(norm > kTiny ? norm : kTiny) + beta;
     group.template columns<kWidth>(channels, [&](int64_t c, auto width) {
       constexpr int kHere = decltype(width)::count;
       const auto v = x.load<kHere>(row, c);
@@ -125,7 +128,7 @@ struct NormaliseBack {
     // A row of zeros points nowhere: its derivative would be dy / 1e-12, which would drown every other gradient, so
     // there dx = beta dy by definition.
     const float norm = norms[row];
-    const float inverse = norm <= kTiny ? 0.0F : 1.0F / norm;
+    const float inverse = norm <= kTiny ? 0.0F : inverse_of(norm);
     const float factor_dy = inverse + beta;
     const float factor_x = -(dot * inverse) * inverse * inverse;
     group.template columns<kWidth>(channels, [&](int64_t c, auto width) {

@@ -23,11 +23,15 @@ size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * 
 
 MemorySource host_memory() {
   MemorySource source;
+  // The rest of a limit need not be whole pages, and is not made more than it is.
   source.allocate = [](void*, size_t bytes) -> void* {
-    void* data = std::aligned_alloc(kPage, round_up(bytes, kPage));
+    if (bytes % kPage != 0) {
+      return std::aligned_alloc(CachingAllocator::kAlignment, round_up(bytes, CachingAllocator::kAlignment));
+    }
+    void* data = std::aligned_alloc(kPage, bytes);
 #ifdef __linux__
     if (data) {
-      (void)madvise(data, round_up(bytes, kPage), MADV_HUGEPAGE);
+      (void)madvise(data, bytes, MADV_HUGEPAGE);
     }
 #endif
     return data;
@@ -67,6 +71,7 @@ Buffer CachingAllocator::allocate(size_t bytes, const char* purpose) {
         }(),
         ". Use a smaller batch or input, or raise the limit.");
   }
+  provide_spare();
   remove_free(block);
   split(block, rounded);
   statistics_.live += block->bytes;
@@ -93,6 +98,8 @@ CachingAllocator::Block* CachingAllocator::take_segment(size_t bytes) {
     if (segment_bytes < bytes) {
       continue;
     }
+    provide_spare();
+    segments_.reserve(segments_.size() + 1);
     void* data = source_.allocate(source_.state, segment_bytes);
     if (!data) {
       continue;
@@ -123,11 +130,16 @@ void CachingAllocator::release_unused_segments() {
   });
 }
 
-CachingAllocator::Block* CachingAllocator::new_block() {
+// May throw, so that new_block() does not.
+void CachingAllocator::provide_spare() {
   if (!spare_) {
     all_blocks_.push_back(std::make_unique<Block>());
     spare_ = all_blocks_.back().get();
   }
+}
+
+CachingAllocator::Block* CachingAllocator::new_block() {
+  provide_spare();
   Block* block = spare_;
   spare_ = block->next_free;
   block->owner = this;

@@ -66,6 +66,7 @@ class CachingAllocator {
   Block* best_fit(size_t bytes) const;
   Block* take_segment(size_t bytes);
   void release_unused_segments();
+  void provide_spare();
   Block* new_block();
   void retire(Block* block);
   void split(Block* block, size_t bytes);
