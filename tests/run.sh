@@ -31,6 +31,8 @@ case "$*" in
   "") presets=(release minimal "${cuda[@]}" "${fuzz[@]}"); fuzzing=(--seconds 10 parsers) ;;
   all) presets=(release minimal onednn asan tsan "${cuda[@]}" "${fuzz[@]}") ;;
 esac
+quiet=()
+! ninja --help 2>&1 | grep -q -e --quiet || quiet=(-- --quiet)  # since 1.11
 for preset in "${presets[@]}"; do
   start=$SECONDS
   if [ "$preset" = fuzz ]; then
@@ -41,7 +43,7 @@ for preset in "${presets[@]}"; do
   fi
   echo "== $preset: build"
   cmake --preset "$preset" >/dev/null
-  cmake --build --preset "$preset" -- --quiet
+  cmake --build --preset "$preset" "${quiet[@]}"
   echo "== $preset: test ($((SECONDS - start)) s)"
   # Of the host's own kernels the other builds have seen enough.
   labels=()
