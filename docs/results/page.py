@@ -143,9 +143,8 @@ def svg(path, title, x_label, y_label, series, x_names=()):
     low, high = min(ys), max(ys)
     step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    last = max(xs)
 
-    first, last = (-0.3, last + 0.3) if x_names else (0, last)
+    first, last = (-0.3, len(x_names) - 0.7) if x_names else (0, max(xs))
 
     def place(x, y):
         return (left + (x - first) / (last - first) * (width - left - right),
