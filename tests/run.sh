@@ -32,7 +32,7 @@ case "$*" in
   all) presets=(release minimal onednn asan tsan "${cuda[@]}" "${fuzz[@]}") ;;
 esac
 quiet=()
-! ninja --help 2>&1 | grep -q -e --quiet || quiet=(-- --quiet)  # since 1.11
+[[ $(ninja --help 2>&1) != *--quiet* ]] || quiet=(-- --quiet)  # since 1.11
 for preset in "${presets[@]}"; do
   start=$SECONDS
   if [ "$preset" = fuzz ]; then

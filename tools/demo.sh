@@ -10,7 +10,7 @@ options=(-DCMAKE_BUILD_TYPE=Release -DGLE_TESTS=OFF -DGLE_BENCH=OFF)
 [ -e /dev/nvidiactl ] || options+=(-DGLE_CUDA=OFF)  # nvcc takes long, for nothing where there is no GPU
 cmake -S . -B build/demo -G Ninja "${options[@]}" >/dev/null
 quiet=()
-[ -t 1 ] || ! ninja --help 2>&1 | grep -q -e --quiet || quiet=(-- --quiet)  # since 1.11
+[[ -t 1 || $(ninja --help 2>&1) != *--quiet* ]] || quiet=(-- --quiet)  # since 1.11
 cmake --build build/demo "${quiet[@]}"
 bin=build/demo/tools
 echo "== every op, forward and backward: $bin/gle-doctor"
