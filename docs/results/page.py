@@ -143,7 +143,6 @@ def svg(path, title, x_label, y_label, series, x_names=()):
     low, high = min(ys), max(ys)
     step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-
     first, last = (-0.3, len(x_names) - 0.7) if x_names else (0, max(xs))
 
     def place(x, y):
@@ -259,12 +258,9 @@ def epochs():
 def ensembles():
     parts = []
     for data in ("market", "cub"):
-        groups = {}
-        for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*-ensemble.json"))):
-            result = load(os.path.basename(path))
-            groups.setdefault(result["run"], []).append(result)
+        paths = sorted(glob.glob(os.path.join(HERE, f"{data}-*-ensemble.json")))
         rows = []
-        for run, results in groups.items():
+        for run, results in by_run(load(os.path.basename(path)) for path in paths).items():
             seeds = max((result["seeds"] for result in results), key=len)
             singles = [load(f"{run}-{seed}.json")["evaluation"]["rows"][0] for seed in seeds]
             rows.append([f"`{run}`", f"1 (mean of {len(seeds)})", "none"] + [mean_percent(singles, c) for c in COLUMNS[data]])
