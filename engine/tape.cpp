@@ -86,12 +86,12 @@ Tape::Place Tape::place_of(const Var& var) {
 
 void Tape::require_writable(const char* op, Inputs inputs, const Var& output) const {
   const bool recorded = needs_gradient(inputs);
-  require(!recorded || output.slot_ != Var::kNoSlot, op,
+  const bool outside = output.slot_ == Var::kNoSlot;
+  require(outside ? !recorded : output.pass_ == pass_, op,
           "the place for its output must be a Var of the tape that records");
-  if (output.slot_ == Var::kNoSlot) {
+  if (outside) {
     return;
   }
-  require(output.pass_ == pass_, op, "the place for its output must be a Var of the tape that records");
   const Place to = place_of(output);
   const auto overlaps = [&](int64_t begin, int64_t end) { return begin < to.end && to.begin < end; };
   for (const Var& input : inputs) {
