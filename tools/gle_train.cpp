@@ -76,7 +76,7 @@ TrainingConfig resolve(const Arguments& a, const Checkpoint* before) {
   }
   override_config(config, a.config);
   if (before) {
-    require_resumable(config, of_run);
+    require_resumable(config, of_run, before->state().position.phase);
   }
   return config;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/error.h"
+#include "training/recipe.h"
 
 namespace gle {
 
@@ -154,6 +155,10 @@ void save_checkpoint(const fs::path& path, Learner& learner, const std::vector<O
 Checkpoint::Checkpoint(CheckpointFile file) : file_(std::move(file)) {
   const PositionReader reader(file_);
   each_number(state_.position, [&](const char* name, auto& value) { reader.read(name, value); });
+  if (state_.position.phase < 0 || state_.position.phase >= kPhases) {
+    fail(ErrorCode::weights, file_.path().string(), ": section '", kPosition, "': phase is ", state_.position.phase,
+         ", counted from 0; there are ", kPhases);
+  }
   for (const auto& section : file_.sections()) {
     if (section.name == kDistances) {
       state_.class_distances = floats_in(file_, kDistances, section.bytes.size() / sizeof(float));

@@ -262,11 +262,12 @@ std::string toml_of(const TrainingConfig& config, Comments comments) {
   return text;
 }
 
-void require_resumable(const TrainingConfig& config, const TrainingConfig& before) {
+void require_resumable(const TrainingConfig& config, const TrainingConfig& before, int64_t phase) {
   for (const ConfigKey& key : config_keys()) {
     const ConfigValue ours = value_of(config, key);
     const ConfigValue theirs = value_of(before, key);
-    if (key.resuming == Resuming::fixed && ours != theirs) {
+    const bool behind = phase > 0 && key.name.starts_with("phase1.");
+    if ((key.resuming == Resuming::fixed || behind) && ours != theirs) {
       fail(ErrorCode::usage, "--resume: ", key.name, " is ", toml_of(ours), " here and ", toml_of(theirs),
            " in the checkpoint; a resumed run keeps it. Begin a new run with network.weights to change it");
     }

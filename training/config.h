@@ -193,9 +193,9 @@ std::string toml_of(const TrainingConfig& config, Comments comments);
 // All keys with type, limits, default and meaning, as the page docs/configuration.md.
 std::string config_reference();
 
-// Throws ErrorCode::usage, naming key and values, if `config` differs from that of the run it resumes in a key that
-// must not change.
-void require_resumable(const TrainingConfig& config, const TrainingConfig& before);
+// Throws ErrorCode::usage, naming key and values, if `config` differs from that of the run it resumes, in its `phase`
+// (0 or 1), in a key that must not change, or can no longer.
+void require_resumable(const TrainingConfig& config, const TrainingConfig& before, int64_t phase);
 
 // "phase2.learning_rate" -> "GLE_PHASE2_LEARNING_RATE"
 std::string environment_name(const ConfigKey& key);

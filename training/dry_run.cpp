@@ -102,8 +102,7 @@ void require_trainable(const TrainingConfig& config, const data::Dataset& data, 
   DryBackend backend;
   Learner learner(backend, config, data.train_classes);
   if (from) {
-    learner.begin_phase(phase_of(config, std::min<int64_t>(from->state().position.phase, kPhases - 1)),
-                        Learner::Moments::reset);
+    learner.begin_phase(phase_of(config, from->state().position.phase), Learner::Moments::reset);
     from->restore(learner);
   } else if (!config.network.weights.empty()) {
     load_weights(backend, learner.network(), read_weights(config.network.weights),

@@ -61,8 +61,7 @@ void Trainer::start_weights() {
 
 void Trainer::resume(const Checkpoint& checkpoint) {
   state_ = checkpoint.state();
-  learner_.begin_phase(phase_of(config_, std::min<int64_t>(state_.position.phase, kPhases - 1)),
-                       Learner::Moments::reset);
+  learner_.begin_phase(phase_of(config_, state_.position.phase), Learner::Moments::reset);
   checkpoint.restore(learner_);
   if (folder_) {
     folder_->mend_names(state_.position);
@@ -80,6 +79,8 @@ Outcome Trainer::run() {
     log_ = std::make_unique<MetricsLog>(folder_->path() / "metrics.jsonl", at.step, !at.evaluation_due);
     events_ = std::make_unique<EventFile>(folder_->path(), at.step + 1);
   }
+  // The lengths may have changed since it was.
+  at.done = at.done && is_last_phase() && is_over(plan_phase());
   if (at.done) {
     return {at, last_, false};
   }
@@ -88,9 +89,11 @@ Outcome Trainer::run() {
       save();
       return {at, last_, true};
     }
-    ++at.phase;
-    at.epoch_of_phase = at.step_of_phase = at.since_best = 0;
-    at.done = at.phase == kPhases;
+    at.done = is_last_phase();
+    if (!at.done) {
+      ++at.phase;
+      at.epoch_of_phase = at.step_of_phase = at.since_best = 0;
+    }
   }
   save();
   return {at, last_, false};
@@ -129,16 +132,20 @@ bool Trainer::run_phase() {
   data::LoaderOptions options = loader_options(config_, phase.config, bad_list_, comm_);
   options.pixels = pixels_for(backend_);
   loader_ = std::make_unique<data::Loader>(data_, options);
-  const auto over = [&] {
-    const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
-    return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
-  };
-  while (!over()) {
+  while (!is_over(phase)) {
     if (!(at.evaluation_due ? evaluate(phase) : run_epoch(phase))) {
       return false;
     }
   }
   return true;
+}
+
+bool Trainer::is_last_phase() const { return state_.position.phase + 1 == kPhases || is_empty(config_.phase2); }
+
+bool Trainer::is_over(const Phase& phase) const {
+  const Position& at = state_.position;
+  const bool hopeless = config_.evaluation.patience > 0 && at.since_best >= config_.evaluation.patience;
+  return !at.evaluation_due && (at.step_of_phase >= phase.steps || hopeless);
 }
 
 // Whether the epoch or the phase is over `ahead` steps from here.
@@ -173,7 +180,7 @@ bool Trainer::run_epoch(const Phase& phase) {
   ++at.epoch_of_phase;
   at.batch_of_epoch = 0;
   const int64_t every = config_.evaluation.every;
-  const bool last_of_run = at.step_of_phase >= phase.steps && (at.phase + 1 == kPhases || is_empty(config_.phase2));
+  const bool last_of_run = at.step_of_phase >= phase.steps && is_last_phase();
   at.evaluation_due = config_.evaluation.on != "none" && (last_of_run || (every > 0 && at.epoch_of_phase % every == 0));
   if (interrupted()) {
     return false;
@@ -398,7 +405,7 @@ bool Trainer::evaluate(const Phase& phase) {
   if (options_.on_evaluation) {
     options_.on_evaluation({at, *metrics, better});
   }
-  const bool ends = at.step_of_phase >= phase.steps && (at.phase + 1 == kPhases || is_empty(config_.phase2));
+  const bool ends = at.step_of_phase >= phase.steps && is_last_phase();
   if (!ends && (better || config_.run.checkpoint_epochs > 0)) {
     save();
   }

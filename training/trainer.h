@@ -80,6 +80,8 @@ class Trainer {
   void start_weights();
   Phase plan_phase() const;
   data::EpochPlan plan_epoch(const Phase& phase) const;
+  bool is_last_phase() const;
+  bool is_over(const Phase& phase) const;
   bool run_phase();
   bool run_epoch(const Phase& phase);
   bool ends_epoch(const Phase& phase, int64_t ahead) const;

@@ -143,9 +143,12 @@ TEST(Config, AResumedRunKeepsWhatMatters) {
   TrainingConfig config = before;
   config.data.workers = 7;
   config.phase2.epochs = 99;
-  EXPECT_NO_THROW(require_resumable(config, before));
+  EXPECT_NO_THROW(require_resumable(config, before, 1));
+  config.phase1.epochs = 98;
+  EXPECT_NO_THROW(require_resumable(config, before, 0));
+  expect_says(error_of(ErrorCode::usage, [&] { require_resumable(config, before, 1); }), "phase1.epochs is 98 here");
   config.phase2.learning_rate = 0.5;
-  expect_says(error_of(ErrorCode::usage, [&] { require_resumable(config, before); }),
+  expect_says(error_of(ErrorCode::usage, [&] { require_resumable(config, before, 0); }),
               "phase2.learning_rate is 0.5 here and 2e-04 in the checkpoint");
 }
 

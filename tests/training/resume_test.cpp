@@ -69,6 +69,22 @@ TEST_F(Resume, FromTheEndThereIsNothingToDo) {
   EXPECT_EQ(text_of(whole() / "checkpoints" / "last.gle"), before);
 }
 
+TEST_F(Resume, FromTheEndALongerRunGoesOn) {
+  config_.phase2.sampler = "classes";  // what the hard sampler takes depends on the length
+  const fs::path at_once = folder_.path("at_once");
+  run_small(config_, at_once);
+  const fs::path path = folder_.path("longer");
+  const PhaseConfig phase2 = config_.phase2;
+  config_.phase2.epochs = config_.phase2.steps = 0;
+  EXPECT_EQ(run_small(config_, path).position.step, 10);
+  config_.phase2 = phase2;
+  config_.phase2.steps = 16;
+  EXPECT_EQ(run_small(config_, path, {.resume = true}).position.step, 26);
+  config_.phase2.steps = phase2.steps;
+  EXPECT_EQ(run_small(config_, path, {.resume = true}).position.step, kSteps);
+  expect_same_end(at_once, path);
+}
+
 TEST_F(Resume, ADamagedNewestCheckpointFallsBackToTheOneBefore) {
   const fs::path path = folder_.path("stopped");
   config_.run.checkpoint_steps = 1;
