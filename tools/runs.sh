@@ -3,7 +3,8 @@
 #   tools/runs.sh [--seeds 1,2] [--threads N] [--out DIR] [--plain] [--ensembles] NAME...
 #     NAME      of a config in tools/configs/runs, as market-group-loss, or of a line in variants.txt there; every seed is a
 #               run of its own
-#     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated
+#     --out     folder of the runs (runs); a run that was interrupted goes on, one that is complete is not repeated, and one
+#               of other settings is refused
 #     --plain   evaluate without GL++'s strategies, which take some minutes
 #     --ensembles   then evaluate the first two seeds of each run together, the first three, and so on
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     --out) out=$2; shift 2 ;;
     --plain) plain=yes; shift ;;
     --ensembles) ensembles=yes; shift ;;
-    --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -39,7 +40,11 @@ data_of() {
 
 # Of models to a JSON file, if what is asked for is not there: evaluate DATA FILE MODEL...
 evaluate() {
-  if [ -s "$2" ] && { [ -n "$plain" ] || grep -q '"M+B"' "$2"; }; then
+  local model current=yes
+  for model in "${@:3}"; do
+    [ "$2" -nt "$model/checkpoints/last.gle" ] || current=
+  done
+  if [ -n "$current" ] && { [ -n "$plain" ] || grep -q '"M+B"' "$2"; }; then
     return
   fi
   local strategies=(--strategies all)
@@ -72,9 +77,9 @@ run() {
       weights=(--weights "$out/$from-$seed/checkpoints/last.gle")
       ;;
   esac
-  [ -s "$folder/eval.json" ] ||
-    "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" \
-      --threads "$threads" --out "$folder" --resume auto --no-progress
+  # Of a complete run it looks whether it was made with these settings.
+  "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" \
+    --threads "$threads" --out "$folder" --resume auto --no-progress
   evaluate "$data" "$folder/eval.json" "$folder"
   {
     printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
