@@ -16,20 +16,23 @@ COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": 
 COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
-# What a curve goes over: x and the run; then the runs that it is to be compared with, drawn as lines.
+EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
+
+# What a curve goes over: of each of its lines x and the run; then the runs that it is to be compared with, drawn as lines.
 SWEEPS = {
     "market-fine": {
-        "steps": ("Market-1501: refinement steps", "T", {t: f"steps-{t}" for t in range(1, 5)}),
+        "steps": ("Market-1501: refinement steps", "T", {"Group Loss": {t: f"steps-{t}" for t in range(1, 5)}}),
         "others": ["cross-entropy", "triplet"],
     },
     "cub-short": {
-        "steps": ("CUB-200-2011: refinement steps", "T", {t: f"steps-{t}" for t in range(6)}),
+        "steps": ("CUB-200-2011: refinement steps", "T", {"Group Loss": {t: f"steps-{t}" for t in range(6)}}),
         "temperature": ("CUB-200-2011: temperature", "temperature",
-                        {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}),
-        "anchors": ("CUB-200-2011: anchors a class, of 4 pictures", "anchors",
-                    {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"}),
+                        {"Group Loss": {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}}),
+        "anchors": ("CUB-200-2011: anchors a class", "anchors",
+                    {"of 4 pictures": {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"},
+                     "of 8 pictures": {1: "classes-4", 3: "classes-4-anchors-3"}}),
         "classes": ("CUB-200-2011: classes x pictures of a class", "batch",
-                    {"4 x 8": "classes-4", "8 x 4": "steps-1", "16 x 2": "classes-16"}),
+                    {"Group Loss": {"4 x 8": "classes-4", "8 x 4": "steps-1", "16 x 2": "classes-16"}}),
         "others": ["cross-entropy", "proxy-nca"],
     },
 }
@@ -143,7 +146,7 @@ def svg(path, title, x_label, y_label, series, x_names=()):
     low, high = min(ys), max(ys)
     step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
-    first, last = (-0.3, len(x_names) - 0.7) if x_names else (0, max(xs))
+    first, last = (-EDGE, len(x_names) - 1 + EDGE) if x_names else (0, max(xs))
 
     def place(x, y):
         return (left + (x - first) / (last - first) * (width - left - right),
@@ -228,15 +231,17 @@ def sweeps(data):
     pictures = []
     curves = dict(SWEEPS.get(data, {}))
     others = [name for name in curves.pop("others", []) if f"{data}-{name}" in results]
-    for name, (title, x_label, runs) in curves.items():
-        found = {x: results[f"{data}-{run}"] for x, run in runs.items() if f"{data}-{run}" in results}
-        if len(found) > 1:
-            series = [("Group Loss", [(i, mean(rows), *(100 * end for end in spread(rows, "R@1") or ()))
-                                      for i, rows in enumerate(found.values())], False)]
+    for name, (title, x_label, lines) in curves.items():
+        found = {line: {x: results[f"{data}-{run}"] for x, run in runs.items() if f"{data}-{run}" in results}
+                 for line, runs in lines.items()}
+        xs = [x for x in dict.fromkeys(x for runs in lines.values() for x in runs) if any(x in runs for runs in found.values())]
+        if len(xs) > 1:
+            series = [(line, [(xs.index(x), mean(rows), *(100 * end for end in spread(rows, "R@1") or ()))
+                              for x, rows in runs.items()], False) for line, runs in found.items() if runs]
             for other in others:
                 level = mean(results[f"{data}-{other}"])
-                series.append((other, [(-0.3, level), (len(found) - 0.7, level)], True))
-            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %", series, [str(x) for x in found])
+                series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True))
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %", series, [str(x) for x in xs])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
