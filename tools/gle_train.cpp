@@ -125,8 +125,7 @@ void write_cost(const RunFolder& folder, const Cost& cost) {
                                      ", \"processor_seconds\": " + json_number(cost.processor_seconds) + "}\n");
 }
 
-// `began`: the step that it resumed from. A run that was complete keeps its summary.
-void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, const Cost& cost) {
+void summarise(const RunFolder& folder, const Outcome& outcome, bool was_complete, const Cost& cost) {
   const Position& at = outcome.position;
   std::string json = "{\"steps\": " + std::to_string(at.step) + ", \"epochs\": " + std::to_string(at.epoch) +
                      ", \"skipped\": " + std::to_string(at.skipped) + ", \"best\": " + json_number(at.best) +
@@ -137,7 +136,7 @@ void summarise(const RunFolder& folder, const Outcome& outcome, int64_t began, c
     }
     json += ", \"mAP\": " + json_number(outcome.last->map);
   }
-  if (at.step > began || !fs::exists(folder.path() / "summary.json")) {
+  if (!was_complete || !fs::exists(folder.path() / "summary.json")) {
     folder.write_text("summary.json", json + "}\n");
   }
   std::printf("run        %s\nsteps      %ld in %ld epochs, %s, of the processor %s\n", folder.path().c_str(),
@@ -162,6 +161,9 @@ bool resumes_file(const Arguments& a) { return !a.resume.empty() && a.resume != 
 fs::path run_path(const Arguments& a) {
   if (a.resume == "auto" && a.out.empty()) {
     fail(ErrorCode::usage, "--resume auto: which run? say --out DIR");
+  }
+  if (a.resume == "auto" && a.force) {
+    fail(ErrorCode::usage, "--resume auto goes on and --force begins anew: say one of them");
   }
   if (!resumes_file(a) || !a.out.empty()) {
     return a.out;
@@ -305,8 +307,8 @@ int train(const Arguments& a, Comm& comm) {
       screen->begin(trainer.position().step);
     }
   }
-  const int64_t began = trainer.position().step;
-  Cost cost = folder ? cost_until(began, *folder) : Cost{};
+  const Position began = trainer.position();
+  Cost cost = folder ? cost_until(began.step, *folder) : Cost{};
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();
   double processor[] = {processor_seconds()};
@@ -315,7 +317,8 @@ int train(const Arguments& a, Comm& comm) {
     return outcome.stopped ? kStoppedBySignal : 0;
   }
   screen->finish();
-  if (outcome.position.step > began) {
+  const bool was_complete = outcome.position == began;
+  if (!was_complete || !fs::exists(folder->path() / "time.json")) {
     cost.steps = outcome.position.step;
     cost.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     cost.processor_seconds += processor[0];
@@ -326,7 +329,7 @@ int train(const Arguments& a, Comm& comm) {
                  static_cast<long>(outcome.position.step), folder->path().c_str());
     return kStoppedBySignal;
   }
-  summarise(*folder, outcome, began, cost);
+  summarise(*folder, outcome, was_complete, cost);
   if (profile) {
     profile->print();
   }

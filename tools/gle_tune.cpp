@@ -93,6 +93,9 @@ void require_same(const Plan& plan, const Plan& before) {
 // Flags before --set before the environment before files before defaults. `model`: whose inference it is, or null.
 Plan resolve(const Arguments& a, const OpenedModel* model, const std::string& before) {
   Plan plan;
+  if (model && !a.config.config.empty()) {
+    fail(ErrorCode::usage, "--inference takes the config of its run; leave --config away");
+  }
   if (model) {
     char checksum[16];
     std::snprintf(checksum, sizeof checksum, "%08x", model->checksum);
@@ -105,9 +108,11 @@ Plan resolve(const Arguments& a, const OpenedModel* model, const std::string& be
     TrainingConfig of_training;
     read_search_file(model ? of_training : plan.config, plan.space, a.ranges);
   } else if (!before.empty()) {
-    const std::string of_network = plan.model;
-    plan = plan_in(before);
-    plan.model = of_network;
+    Plan of_search = plan_in(before);
+    plan.space = std::move(of_search.space);
+    if (a.config.config.empty()) {
+      plan.config = std::move(of_search.config);
+    }
   } else {
     fail(ErrorCode::usage, "--ranges is required; tools/configs/tune-paper.toml is such a file");
   }
@@ -345,6 +350,8 @@ int run(const Arguments& a) {
     prepare("", 0);  // a mistake leaves no folder behind, and the search that was there as it is
   } else if (a.out.empty()) {
     fail(ErrorCode::usage, "--resume: which search? say --out DIR");
+  } else if (a.force) {
+    fail(ErrorCode::usage, "--resume goes on and --force begins anew: say one of them");
   }
   const SearchFolder folder(a.out.empty() ? next_run_folder("runs", "tune") : fs::path(a.out),
                             a.resume  ? RunFolder::Begin::resume

@@ -61,8 +61,12 @@ Optimiser::Optimiser(Backend& backend, ParameterSet& parameters, const Optimiser
       shards_(exchange && exchange->result() == GradientExchange::Result::shards ? exchange : nullptr) {
   check(options);
   make_state();
+  begin_average();
+}
+
+void Optimiser::begin_average() {
   if (average_) {
-    backend.scale(1.0F, parameters.values(), {average_});
+    backend_.scale(1.0F, parameters_.values(), {average_});
   }
 }
 

@@ -58,6 +58,8 @@ class Optimiser {
   std::vector<State> whole_state();
   void set_whole_state(const State& whole);
   bool averages() const { return static_cast<bool>(average_); }
+  // The moving average, if there is one, is the weights as they are.
+  void begin_average();
   // Exchanges the weights with their moving average; again to go back.
   void swap_average();
 

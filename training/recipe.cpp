@@ -1,5 +1,6 @@
 #include "training/recipe.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/error.h"
@@ -164,6 +165,8 @@ void check(const TrainingConfig& config) {
     static_cast<void>(schedule_of(phase, 1, std::max<int64_t>(1, phase.steps > 0 ? phase.steps : phase.epochs)));
     require(phase.drops.empty() || phase.decay == "steps", "phase", "drops go with decay = \"steps\" alone");
     require(!phase.reload_best_at_drop || !phase.drops.empty(), "phase", "reload_best_at_drop needs drops");
+    require(!phase.reload_best_at_drop || std::ranges::all_of(phase.drops, [](double d) { return d == std::floor(d); }),
+            "phase", "reload_best_at_drop needs drops after whole epochs");
     require(!phase.reload_best_at_drop || config.evaluation.on != "none", "phase",
             "reload_best_at_drop needs an evaluation to tell what is best");
     require(!phase.reload_best_at_drop || config.evaluation.every > 0, "phase",
@@ -174,9 +177,14 @@ void check(const TrainingConfig& config) {
     require(phase.backbone_rate > 0 || loss.needs_logits || loss.needs_proxies || config.network.embedding > 0, "phase",
             "nothing would learn: backbone_rate is 0, and ", phase.loss, " trains no head");
   }
-  require(is_empty(config.phase1) || is_empty(config.phase2) || config.phase2.fresh_optimiser ||
-              config.phase1.backbone_rate > 0 || config.phase2.backbone_rate == 0,
-          "phase2", "fresh_optimiser = false needs moments of the backbone, and phase1.backbone_rate = 0 makes none");
+  if (is_empty(config.phase1) || is_empty(config.phase2) || config.phase2.fresh_optimiser) {
+    return;
+  }
+  require(config.phase1.backbone_rate > 0 || config.phase2.backbone_rate == 0, "phase2",
+          "fresh_optimiser = false needs moments of the backbone, and phase1.backbone_rate = 0 makes none");
+  require((config.phase1.optimiser == "sgd") == (config.phase2.optimiser == "sgd"), "phase2",
+          "fresh_optimiser = false: ", config.phase2.optimiser, " cannot go on with the moments of ",
+          config.phase1.optimiser);
 }
 
 void check_division(const TrainingConfig& config, int ranks) {

@@ -57,6 +57,7 @@ void Trainer::start_weights() {
   }
   learner_.broadcast_weights();
   learner_.optimiser().restart(optimiser_options(config_, config_.phase1), false);
+  learner_.optimiser().begin_average();
 }
 
 void Trainer::resume(const Checkpoint& checkpoint) {
@@ -68,6 +69,7 @@ void Trainer::resume(const Checkpoint& checkpoint) {
     bad_list_->read_back(decode_options(config_));
   }
   resumed_ = true;
+  config_changed_ = checkpoint.config() != toml_of(config_, Comments::none);
 }
 
 Outcome Trainer::run() {
@@ -82,7 +84,13 @@ Outcome Trainer::run() {
   // The lengths may have changed since it was.
   at.done = at.done && is_last_phase() && is_over(plan_phase());
   if (at.done) {
+    if (at.step_of_phase < plan_phase().steps && folder_ && options_.warn) {
+      options_.warn("evaluation.patience ended this run at step " + std::to_string(at.step) + "; it does not go on");
+    }
     return {at, last_, false};
+  }
+  if (config_changed_) {
+    save();  // so that the next resumption knows
   }
   while (!at.done) {
     if (!run_phase()) {
@@ -123,11 +131,17 @@ data::EpochPlan Trainer::plan_epoch(const Phase& phase) const {
 bool Trainer::run_phase() {
   Position& at = state_.position;
   const Phase phase = plan_phase();
-  if (is_empty(phase.config)) {
+  // Where it was made shorter since.
+  if (at.batch_of_epoch > 0 && at.step_of_phase >= phase.steps) {
+    end_epoch(phase);
+  } else if (config_changed_ && ends_run(phase)) {
+    at.evaluation_due = config_.evaluation.on != "none";
+  }
+  if (is_empty(phase.config) && !at.evaluation_due) {
     return true;
   }
   const bool begins = at.step_of_phase == 0 && at.batch_of_epoch == 0 && !at.evaluation_due;
-  const bool fresh = begins && (at.phase == 0 || phase.config.fresh_optimiser);
+  const bool fresh = begins && (at.phase == 0 || is_empty(config_.phase1) || phase.config.fresh_optimiser);
   learner_.begin_phase(phase.config, fresh ? Learner::Moments::reset : Learner::Moments::keep);
   data::LoaderOptions options = loader_options(config_, phase.config, bad_list_, comm_);
   options.pixels = pixels_for(backend_);
@@ -141,6 +155,10 @@ bool Trainer::run_phase() {
 }
 
 bool Trainer::is_last_phase() const { return state_.position.phase + 1 == kPhases || is_empty(config_.phase2); }
+
+bool Trainer::ends_run(const Phase& phase) const {
+  return is_last_phase() && state_.position.step_of_phase >= phase.steps;
+}
 
 bool Trainer::is_over(const Phase& phase) const {
   const Position& at = state_.position;
@@ -176,21 +194,26 @@ bool Trainer::run_epoch(const Phase& phase) {
     }
   }
   warn_of_bad_images();
-  ++at.epoch;
-  ++at.epoch_of_phase;
-  at.batch_of_epoch = 0;
-  const int64_t every = config_.evaluation.every;
-  const bool last_of_run = at.step_of_phase >= phase.steps && is_last_phase();
-  at.evaluation_due = config_.evaluation.on != "none" && (last_of_run || (every > 0 && at.epoch_of_phase % every == 0));
+  end_epoch(phase);
   if (interrupted()) {
     return false;
   }
   // Before an evaluation too: it may find what ends the run.
   const int64_t epochs = config_.run.checkpoint_epochs;
-  if (at.evaluation_due ? epochs > 0 || last_of_run : epochs > 0 && at.epoch % epochs == 0) {
+  if (at.evaluation_due ? epochs > 0 || ends_run(phase) : epochs > 0 && at.epoch % epochs == 0) {
     save();
   }
   return true;
+}
+
+void Trainer::end_epoch(const Phase& phase) {
+  Position& at = state_.position;
+  ++at.epoch;
+  ++at.epoch_of_phase;
+  at.batch_of_epoch = 0;
+  const int64_t every = config_.evaluation.every;
+  at.evaluation_due =
+      config_.evaluation.on != "none" && (ends_run(phase) || (every > 0 && at.epoch_of_phase % every == 0));
 }
 
 bool Trainer::take_batches(BatchFeed& feed, Batches& batches) {
@@ -322,6 +345,7 @@ bool Trainer::prepare_epoch(const Phase& phase) {
                     std::to_string(at.best_step));
     }
     best->restore_weights(learner_);
+    learner_.optimiser().begin_average();
   }
   if (phase.config.sampler == "hard" && at.epoch_of_phase % phase.config.hard_refresh == 0) {
     return refresh_distances();
@@ -405,8 +429,10 @@ bool Trainer::evaluate(const Phase& phase) {
   if (options_.on_evaluation) {
     options_.on_evaluation({at, *metrics, better});
   }
-  const bool ends = at.step_of_phase >= phase.steps && is_last_phase();
-  if (!ends && (better || config_.run.checkpoint_epochs > 0)) {
+  if (ends_run(phase)) {
+    return true;  // it is saved as complete, even if it is to stop
+  }
+  if (better || config_.run.checkpoint_epochs > 0) {
     save();
   }
   return !interrupted();

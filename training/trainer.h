@@ -81,9 +81,11 @@ class Trainer {
   Phase plan_phase() const;
   data::EpochPlan plan_epoch(const Phase& phase) const;
   bool is_last_phase() const;
+  bool ends_run(const Phase& phase) const;
   bool is_over(const Phase& phase) const;
   bool run_phase();
   bool run_epoch(const Phase& phase);
+  void end_epoch(const Phase& phase);
   bool ends_epoch(const Phase& phase, int64_t ahead) const;
   bool take_batches(BatchFeed& feed, Batches& batches);
   void one_step(const Phase& phase, const Batches& batches, BatchFeed& feed);
@@ -115,6 +117,7 @@ class Trainer {
   std::vector<uint32_t> train_sample_;  // evaluated for comparison
   RunState state_;
   bool resumed_ = false;
+  bool config_changed_ = false;  // from that of the checkpoint it resumed from
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventFile> events_;
   std::optional<RankingMetrics> last_;

@@ -139,7 +139,7 @@ void CachingAllocator::provide_spare() {
 }
 
 CachingAllocator::Block* CachingAllocator::new_block() {
-  provide_spare();
+  invariant(spare_ != nullptr, "a block is asked for after its record has been provided");
   Block* block = spare_;
   spare_ = block->next_free;
   block->owner = this;

@@ -193,6 +193,9 @@ std::vector<std::byte> format_safetensors(const std::vector<WeightTensor>& tenso
                                           const std::map<std::string, std::string>& metadata) {
   std::string header = "{\"__metadata__\":{\"format\":\"pt\"";
   for (const auto& [key, value] : metadata) {
+    if (key == "format") {
+      continue;  // of the file it was read from
+    }
     header += ',';
     append_quoted(header, key);
     header += ':';

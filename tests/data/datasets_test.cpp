@@ -285,9 +285,9 @@ TEST(Datasets, Omniglot) {
 }
 
 TEST(Datasets, RealCub) {
-  const char* root = std::getenv("GLE_DATA_CUB");
+  const char* root = std::getenv("GLE_TEST_CUB");
   if (!root) {
-    GTEST_SKIP() << "GLE_DATA_CUB is not set to the folder CUB_200_2011";
+    GTEST_SKIP() << "GLE_TEST_CUB is not set to the folder CUB_200_2011";
   }
   const Dataset data = load_dataset(root);
   EXPECT_EQ(data.train_items().size(), 5864U);
@@ -296,9 +296,9 @@ TEST(Datasets, RealCub) {
 }
 
 TEST(Datasets, RealMarket) {
-  const char* root = std::getenv("GLE_DATA_MARKET");
+  const char* root = std::getenv("GLE_TEST_MARKET");
   if (!root) {
-    GTEST_SKIP() << "GLE_DATA_MARKET is not set to the folder of Market-1501";
+    GTEST_SKIP() << "GLE_TEST_MARKET is not set to the folder of Market-1501";
   }
   const Dataset data = load_dataset(root);
   EXPECT_EQ(data.train_items().size(), 12936U);

@@ -52,9 +52,9 @@ TEST(Decode, TurnsAsExifSays) {
 }
 
 TEST(Decode, PixelsEqualPillowsOnCub) {
-  const char* root = std::getenv("GLE_DATA_CUB");
+  const char* root = std::getenv("GLE_TEST_CUB");
   if (!root) {
-    GTEST_SKIP() << "GLE_DATA_CUB is not set to the folder CUB_200_2011";
+    GTEST_SKIP() << "GLE_TEST_CUB is not set to the folder CUB_200_2011";
   }
   const Folder folder(std::string(root) + "/images");
   const auto expected = hashes("cub.csv");

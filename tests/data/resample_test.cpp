@@ -67,9 +67,9 @@ TEST_P(OnIsa, PixelsEqualPillows) {
 }
 
 TEST_P(OnIsa, PixelsEqualPillowsOnCub) {
-  const char* root = std::getenv("GLE_DATA_CUB");
+  const char* root = std::getenv("GLE_TEST_CUB");
   if (!root) {
-    GTEST_SKIP() << "GLE_DATA_CUB is not set to the folder CUB_200_2011";
+    GTEST_SKIP() << "GLE_TEST_CUB is not set to the folder CUB_200_2011";
   }
   const Folder folder(std::string(root) + "/images");
   for (const auto& [name, row] : hashes("cub.csv")) {

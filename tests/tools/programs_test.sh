@@ -32,6 +32,8 @@ expect 0 "0 differ" "$model" diff a.safetensors b.safetensors
 expect 1 "differ" "$model" diff a.safetensors c.safetensors
 expect 0 "loaded" "$model" import a.safetensors d.safetensors --network densenet121
 expect 0 "0 differ" "$model" diff a.safetensors d.safetensors
+expect 0 "" "$model" import d.safetensors again.safetensors
+expect 0 "0 differ" "$model" diff d.safetensors again.safetensors
 expect 4 "does not fit" "$model" import a.safetensors e.safetensors --network bn_inception
 expect 0 "loaded" "$model" import a.safetensors s.safetensors --sha256 "$(sha256sum a.safetensors | cut -d ' ' -f 1)" --network densenet121
 expect 4 "SHA-256" "$model" import a.safetensors e.safetensors --sha256 "$(printf %064d 0)"

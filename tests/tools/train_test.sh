@@ -29,6 +29,7 @@ expect 2 "--nosuch" "$train" --nosuch
 expect 0 "learning_rate = 0.5" "${tiny[@]}" --set phase2.learning_rate=0.5 --print-config
 expect 0 "learning_rate = 0.5" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --print-config
 expect 0 "learning_rate = 0.25" env GLE_PHASE2_LEARNING_RATE=0.5 "${tiny[@]}" --set phase2.learning_rate=0.25 --print-config
+expect 2 "GLE_PHASE1_STEP: no key has this name; did you mean GLE_PHASE1_STEPS?" env GLE_PHASE1_STEP=7 "${tiny[@]}"
 expect 0 "seed = 9" "${tiny[@]}" --set run.seed=8 --seed 9 --print-config
 expect 0 "planned" "${tiny[@]}" --dry-run
 expect 0 "everything else" "${tiny[@]}" --set phase1.steps=8 --profile --out profile
@@ -53,6 +54,9 @@ mistake 2 "there is no 'vgg'" --set network.name=vgg
 mistake 3 "make 0 batches of 100000" --set phase1.batch=100000
 mistake 3 "batches of 1000 classes" --set phase2.classes=1000
 mistake 6 "nosuch.pth" --weights nosuch.pth
+mistake 2 "radam cannot go on with the moments of sgd" --set phase1.optimiser=sgd --set phase2.fresh_optimiser=false
+mistake 2 "drops after whole epochs" --set phase2.decay=steps --set phase2.drops=[0.5] \
+  --set phase2.reload_best_at_drop=true --set evaluation.every=1
 mistake 4 "last.gle" --set network.name=densenet121 --weights last.gle
 expect 2 "choose between timed plans and determinism" "${tiny[@]}" --out r0 --deterministic --cuda-time-plans
 expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
@@ -108,6 +112,24 @@ grep -qF "of later steps, removed: " out
 [ "$(basename "$(ls back/checkpoints/epoch=* | tail -n 1)")" = "$(basename "$(ls back/checkpoints/*-step=000006.gle)")" ]
 expect 0 "step 6" "$train" --verify back/checkpoints/last.gle
 expect 0 "steps      6" "$train" --resume auto --out back --threads 1
+
+# A complete run that is made longer stays so when it is killed. What is left to do at its end may be the evaluation alone.
+expect 2 "say one of them" "$train" --resume auto --out back --force
+"$train" --resume auto --out back --threads 1 --set phase2.steps=100000 --quiet >back.out 2>&1 &
+pid=$!
+until [ "$(tail -n 1 back/metrics.jsonl | sed -n 's/.*"step":\([0-9]*\),"kind":"training".*/\1/p')0" -ge 100 ]; do
+  kill -0 $pid || { cat back.out >&2; exit 1; }
+  sleep 0.05
+done
+kill -KILL $pid
+wait $pid 2>/dev/null || true
+expect 0 "steps = 100000" "$train" --resume auto --out back --print-config
+step=$(ls back/checkpoints | sed -n 's/.*step=0*\([0-9]*\)\.gle/\1/p' | sort -n | tail -n 1)
+expect 0 "steps      $step" "$train" --resume auto --out back --threads 1 --set phase2.steps=3
+grep -q "\"steps\": $step, .*\"R@1\"" back/summary.json
+rm back/time.json
+expect 0 "steps      $step" "$train" --resume auto --out back --threads 1
+grep -q "\"steps\": $step" back/time.json
 
 # A disk that takes no files, and one that takes none beyond a size.
 expect 6 "making the folder failed" "${tiny[@]}" --out /proc/gle

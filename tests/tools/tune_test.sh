@@ -46,6 +46,7 @@ tiny=("$tune" --config tiny.toml --ranges ranges.toml --threads 1)
 expect 0 "example: gle-tune" "$tune" --help
 expect 2 "--ranges is required" "$tune" --config tiny.toml
 expect 2 "which search" "${tiny[@]}" --resume
+expect 2 "say one of them" "${tiny[@]}" --resume --force --out no
 expect 2 "has no table [tune]" "$tune" --config tiny.toml --ranges tiny.toml --out no
 expect 2 "the config cannot be read" "$tune" --config tiny.toml --ranges nosuch.toml --out no
 refuse() {

@@ -85,6 +85,24 @@ TEST_F(Resume, FromTheEndALongerRunGoesOn) {
   expect_same_end(at_once, path);
 }
 
+// As if it had been so short from the beginning.
+TEST_F(Resume, AShorterPhaseEndsWhereItIs) {
+  config_.phase2.sampler = "classes";
+  const TrainingConfig longer = config_;
+  const auto compare = [&](const std::string& name, int64_t stop) {
+    run_small(config_, folder_.path("at_once_" + name));
+    const fs::path path = folder_.path("shorter_" + name);
+    ASSERT_TRUE(run_small(longer, path, {.stop_after = stop}).stopped);
+    ASSERT_FALSE(run_small(config_, path, {.resume = true}).stopped);
+    expect_same_end(folder_.path("at_once_" + name), path);
+  };
+  config_.phase1.steps = 6;
+  compare("first", 6);
+  config_.phase1.steps = 10;
+  config_.phase2.steps = 17;
+  compare("second", 27);
+}
+
 TEST_F(Resume, ADamagedNewestCheckpointFallsBackToTheOneBefore) {
   const fs::path path = folder_.path("stopped");
   config_.run.checkpoint_steps = 1;

@@ -152,6 +152,23 @@ TEST_F(SmallTrainer, PatienceEndsAPhase) {
   EXPECT_FALSE(outcome.stopped);
   EXPECT_LT(outcome.position.step, 100);
   EXPECT_LT(outcome.position.best_step, outcome.position.step);
+  config_.phase1.steps = 500;
+  EXPECT_EQ(run_small(config_, folder_.path("patient"), {.resume = true}).position, outcome.position);
+}
+
+TEST_F(SmallTrainer, TheAverageBeginsWithTheWeights) {
+  config_.evaluation.average = 0.999999;
+  config_.phase1.steps = 1;
+  config_.phase2 = {.epochs = 0};
+  run_small(config_, folder_.path("run"));
+  const auto backend = make_cpu_backend({.threads = 1});
+  Learner began(*backend, config_, 8), ended(*backend, config_, 8);
+  began.network().initialise(*backend, static_cast<uint64_t>(config_.run.seed));
+  Checkpoint(folder_.path("run/checkpoints/last.gle")).restore_weights(ended);
+  const Tensor before = began.network().parameters().values(), after = ended.network().parameters().values();
+  for (int64_t i = 0; i < before.elements(); ++i) {
+    ASSERT_NEAR(after.data()[i], before.data()[i], 1e-5F) << i;
+  }
 }
 
 TEST_F(SmallTrainer, AccumulatedBatchesMakeTheirMeanGradient) {

@@ -1,7 +1,11 @@
 #include "tools/cli/config_file.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -162,6 +166,25 @@ void read_tune(SearchSpace& space, const toml::table& tune, const std::string& n
   }
 }
 
+// GLE_<SECTION>_... that no key has is a mistake, as in a file.
+void require_known_environment() {
+  std::vector<std::string> names;
+  std::set<std::string> sections;
+  for (const ConfigKey& key : config_keys()) {
+    names.push_back(environment_name(key));
+    const size_t after_key = names.back().size() - (key.name.size() - key.name.find('.') - 1);
+    sections.insert(names.back().substr(0, after_key));
+  }
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('='));
+    const bool of_section = std::ranges::any_of(sections, [&](const auto& s) { return name.starts_with(s); });
+    if (of_section && std::ranges::find(names, name) == names.end()) {
+      fail(ErrorCode::usage, name, ": no key has this name; did you mean ", nearest_name(name, names), "?");
+    }
+  }
+}
+
 }  // namespace
 
 void read_config(TrainingConfig& config, const std::string& text, const std::string& name) {
@@ -188,6 +211,7 @@ void read_search_file(TrainingConfig& config, SearchSpace& space, const std::fil
 }
 
 void read_config_environment(TrainingConfig& config) {
+  require_known_environment();
   for (const ConfigKey& key : config_keys()) {
     const std::string name = environment_name(key);
     if (const char* value = std::getenv(name.c_str())) {

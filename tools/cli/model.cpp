@@ -54,8 +54,8 @@ void apply_size(const std::string& text, InputDescription& input) {
     fail(ErrorCode::usage, "--input ", text, ": HEIGHTxWIDTH is expected, as 227x227");
   }
   // The margin around the crop keeps its share.
-  if (input.short_side > 0) {
-    input.short_side = input.short_side * std::min(height, width) / std::min(input.height, input.width);
+  for (int* side : {&input.short_side, &input.square}) {
+    *side = *side * std::min(height, width) / std::min(input.height, input.width);
   }
   input.height = height;
   input.width = width;
