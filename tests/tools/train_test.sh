@@ -124,7 +124,7 @@ done
 kill -KILL $pid
 wait $pid 2>/dev/null || true
 expect 0 "steps = 100000" "$train" --resume auto --out back --print-config
-step=$(ls back/checkpoints | sed -n 's/.*step=0*\([0-9]*\)\.gle/\1/p' | sort -n | tail -n 1)
+step=$(ls back/checkpoints | sed -n 's/.*step=0*\([0-9]*\)\.gle$/\1/p' | sort -n | tail -n 1)
 expect 0 "steps      $step" "$train" --resume auto --out back --threads 1 --set phase2.steps=3
 grep -q "\"steps\": $step, .*\"R@1\"" back/summary.json
 rm back/time.json
