@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 
+#include "engine/backends.h"
 #include "engine/error.h"
+#include "models/model_file.h"
 #include "tests/expect_error.h"
 #include "tools/cli/device.h"
+#include "tools/cli/model.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
@@ -99,6 +104,26 @@ TEST(StopSignals, TheFirstIsNotedAndTheSecondEndsTheProcess) {
     };
     EXPECT_EXIT(raise_twice(), testing::ExitedWithCode(128 + signal), "");
   }
+}
+
+// --input for a model whose pictures are resized and then cut: the margin keeps its share.
+TEST(OpenModel, AnotherInputSizeKeepsTheMargin) {
+  const auto backend = make_backend(DeviceRequest{.device = "cpu"});
+  Network network(*backend, {.name = "densenet_tiny", .head = {.classes = 2}});
+  network.initialise(*backend, 1);
+  const std::string path = testing::TempDir() + "margin.safetensors";
+  const auto sizes = [&](const InputDescription& input) {
+    const std::vector<std::byte> bytes = format_model(*backend, network, input);
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return open_model(*backend, path, {.network = "", .input = "64x96"}).transform;
+  };
+  const data::TransformOptions stretched = sizes({.height = 32, .width = 32, .square = 40});
+  EXPECT_EQ(stretched.size.width, 120);
+  EXPECT_EQ(stretched.crop_size.height, 64);
+  EXPECT_EQ(sizes({.height = 32, .width = 32, .short_side = 36}).short_side, 72);
+  EXPECT_EQ(sizes({.height = 32, .width = 32}).size.width, 96);
+  std::remove(path.c_str());
 }
 
 TEST(StopSignals, ACheckpointIsAskedForOnce) {

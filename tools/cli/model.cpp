@@ -53,10 +53,9 @@ void apply_size(const std::string& text, InputDescription& input) {
       height < 1 || width < 1) {
     fail(ErrorCode::usage, "--input ", text, ": HEIGHTxWIDTH is expected, as 227x227");
   }
-  // The margin around the crop keeps its share.
-  for (int* side : {&input.short_side, &input.square}) {
-    *side = *side * std::min(height, width) / std::min(input.height, input.width);
-  }
+  // The margin around the crop keeps its share; of a square, on the crop's longer side.
+  input.short_side = input.short_side * std::min(height, width) / std::min(input.height, input.width);
+  input.square = std::max(input.square * height / input.height, input.square * width / input.width);
   input.height = height;
   input.width = width;
 }
