@@ -161,37 +161,42 @@ bool Folder::has_folder(const std::string& relative) const {
   return fs::is_directory(full(relative), ignored);
 }
 
-std::vector<std::string> Folder::folders(const std::string& relative) const {
-  std::vector<std::string> names;
+Folder::Names Folder::names(const std::string& relative) const {
+  Names names;
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(full(relative), problem)) {
     std::error_code ignored;
-    if (entry.is_directory(ignored)) {
-      names.push_back(entry.path().filename().string());
+    std::string name = entry.path().filename().string();
+    if (!entry.is_directory(ignored)) {
+      names.files.push_back(std::move(name));
+    } else if (!name.starts_with('.')) {
+      names.folders.push_back(std::move(name));
     }
   }
   if (problem) {
     fail(ErrorCode::data, full(relative), ": ", problem.message());
   }
-  std::sort(names.begin(), names.end());
+  std::sort(names.folders.begin(), names.folders.end());
+  std::sort(names.files.begin(), names.files.end());
   return names;
 }
 
-std::vector<std::string> Folder::files(const std::string& relative) const {
-  std::vector<std::string> names;
+void Folder::count_images(const std::string& relative, ImageCount& count) const {
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator(full(relative), problem)) {
+  fs::recursive_directory_iterator at(full(relative), fs::directory_options::skip_permission_denied, problem);
+  for (; !problem && at != fs::end(at) && count.names_left > 0; at.increment(problem)) {
+    --count.names_left;
     std::error_code ignored;
-    if (!entry.is_directory(ignored)) {
-      names.push_back(entry.path().filename().string());
+    const std::string name = at->path().filename().string();
+    if (!at->is_directory(ignored)) {
+      count.images += has_image_extension(name) ? 1 : 0;
+    } else if (name.starts_with('.')) {
+      at.disable_recursion_pending();
     }
   }
-  if (problem) {
-    fail(ErrorCode::data, full(relative), ": ", problem.message());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
+
+std::string ImageCount::text() const { return (names_left == 0 ? "at least " : "") + std::to_string(images); }
 
 bool has_image_extension(std::string_view name) {
   return ends_in(name, std::to_array<std::string_view>({"jpg", "jpeg", "png", "bmp"}));

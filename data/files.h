@@ -21,6 +21,14 @@ inline constexpr size_t kMostImageBytes = size_t{256} << 20;
 // What is wrong with a path that a list gives: absolute, with `..`, too long, with bytes that no name has. Empty: none.
 std::string path_problem(std::string_view path);
 
+// Images that are counted, not opened, within a limit of names to look at: what lies in a folder may be a whole disk.
+struct ImageCount {
+  size_t images = 0;
+  size_t names_left = 100'000;
+  // "12", or "at least 12" if no names are left.
+  std::string text() const;
+};
+
 // A folder whose files are read by relative paths. What is opened is a regular file inside of the folder (after all
 // symbolic links); anything else throws ErrorCode::data, and opening never blocks, whatever the name leads to.
 class Folder {
@@ -36,9 +44,17 @@ class Folder {
   int open(const std::string& relative, uint64_t& size) const;
   bool has_file(const std::string& relative) const;
   bool has_folder(const std::string& relative) const;
-  // Names in a subfolder ("" for this one), sorted; folders or regular files (links to them too).
-  std::vector<std::string> folders(const std::string& relative) const;
-  std::vector<std::string> files(const std::string& relative) const;
+  // Names in a subfolder ("" for this one), sorted; folders or regular files (links to them too). Folders that begin
+  // with '.' are left out.
+  struct Names {
+    std::vector<std::string> folders;
+    std::vector<std::string> files;
+  };
+  Names names(const std::string& relative) const;
+  std::vector<std::string> folders(const std::string& relative) const { return names(relative).folders; }
+  std::vector<std::string> files(const std::string& relative) const { return names(relative).files; }
+  // Adds the images in a subfolder and, but for links, in all folders below it. What cannot be listed counts as empty.
+  void count_images(const std::string& relative, ImageCount& count) const;
 
  private:
   std::string full(const std::string& relative) const;

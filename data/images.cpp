@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/sets/builder.h"
 #include "engine/error.h"
 
 namespace gle::data {
@@ -32,7 +33,8 @@ Dataset listed(const fs::path& list, Outside outside) {
   folder->read(list.filename().string(), kMostListBytes, text);
   std::vector<std::string> paths;
   for (const ListLine& line : lines_of(text, list.string())) {
-    if (const std::string problem = path_problem(line.text); !problem.empty()) {
+    const std::string problem = outside == Outside::refuse ? path_problem(line.text) : "";
+    if (!problem.empty()) {
       fail(ErrorCode::data, list.string(), ":", line.number, ": ", problem);
     }
     paths.emplace_back(line.text);
@@ -43,10 +45,24 @@ Dataset listed(const fs::path& list, Outside outside) {
   return unlabelled(std::move(folder), paths);
 }
 
-bool has_class_folders(const Folder& folder) {
-  return std::ranges::any_of(folder.folders(""), [&](const std::string& name) {
-    return std::ranges::any_of(folder.files(name), has_image_extension);
-  });
+bool has_class_folders(const Folder& folder, const std::vector<std::string>& names) {
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return std::ranges::any_of(folder.files(name), has_image_extension); });
+}
+
+std::vector<std::string> left_out(const Folder& folder, const Folder::Names& names) {
+  std::vector<std::string> warnings;
+  ImageCount below;
+  for (const std::string& name : names.folders) {
+    folder.count_images(name, below);
+  }
+  if (below.images > 0) {
+    warnings.push_back(below.text() + " images in the folders below are left out");
+  }
+  if (const auto unread = std::ranges::count_if(names.files, has_unread_image_extension); unread > 0) {
+    warnings.push_back(unread_warning(static_cast<size_t>(unread)));
+  }
+  return warnings;
 }
 
 }  // namespace
@@ -71,10 +87,13 @@ Dataset load_images_or_dataset(const fs::path& path, const DatasetOptions& optio
   }
   if (options.dataset.empty() && fs::is_directory(path, ignored)) {
     auto folder = std::make_shared<const Folder>(path, options.outside);
-    std::vector<std::string> files = folder->files("");
+    const Folder::Names names = folder->names("");
+    std::vector<std::string> files = names.files;
     std::erase_if(files, [](const std::string& name) { return !has_image_extension(name); });
-    if (!files.empty() && detected_dataset(*folder) == "folders" && !has_class_folders(*folder)) {
-      return unlabelled(std::move(folder), files);
+    if (!files.empty() && detected_dataset(*folder) == "folders" && !has_class_folders(*folder, names.folders)) {
+      Dataset data = unlabelled(folder, files);
+      data.warnings = left_out(*folder, names);
+      return data;
     }
   }
   return load_dataset(path, options);

@@ -94,9 +94,22 @@ std::vector<EmbeddedItem> items_of(std::span<const std::byte> bytes, const std::
 
 }  // namespace
 
+std::vector<uint32_t> items_of_split(const data::Dataset& data, const std::string& split) {
+  std::vector<uint32_t> items;
+  for (uint32_t i = 0; i < data.items.size(); ++i) {
+    const data::Item& item = data.items[i];
+    if (split == "all" || (split == "train" && item.train) || (split == "query" && item.query) ||
+        (split == "gallery" && item.gallery) || (split == "test" && (item.query || item.gallery))) {
+      items.push_back(i);
+    }
+  }
+  return items;
+}
+
 EmbeddingWriter::EmbeddingWriter(fs::path folder, std::string job, std::vector<EmbeddedItem> items, int64_t dimensions,
                                  bool replace)
     : folder_(std::move(folder)),
+      lock_(folder_, "the folder"),
       job_(std::move(job)),
       items_(std::move(items)),
       dimensions_(dimensions),
@@ -108,10 +121,6 @@ EmbeddingWriter::EmbeddingWriter(fs::path folder, std::string job, std::vector<E
   empty.shape = {static_cast<int64_t>(items_.size()), dimensions_};
   header_ = format_npy(empty);
   std::error_code problem;
-  fs::create_directories(folder_, problem);
-  if (problem) {
-    fail(ErrorCode::io, folder_.string(), ": cannot be made: ", problem.message());
-  }
   if (!replace) {
     const std::optional<Json> meta = read_json(file(kMeta));
     const std::optional<Json> found = meta ? meta : read_json(file(kProgress));

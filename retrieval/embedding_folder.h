@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
+#include "models/files/folder_lock.h"
 #include "models/files/npy.h"
 #include "retrieval/embeddings.h"
 
@@ -25,12 +27,15 @@ struct EmbeddedItem {
   bool gallery = true;
 };
 
+// Indices of the items to embed: those of the split test (queries and gallery), query, gallery or train, or all.
+std::vector<uint32_t> items_of_split(const data::Dataset& data, const std::string& split);
+
 // Writes such a folder row by row, so that memory does not grow with them. One that was begun with the same job and the
 // same items is continued: rows() tells where.
 class EmbeddingWriter {
  public:
   // `job` is a JSON text. Throws ErrorCode::usage if the folder holds embeddings of another job, whether it ended or
-  // was only begun, unless `replace`.
+  // was only begun, unless `replace`; ErrorCode::io if another process has a writer of it.
   EmbeddingWriter(std::filesystem::path folder, std::string job, std::vector<EmbeddedItem> items, int64_t dimensions,
                   bool replace);
   ~EmbeddingWriter();
@@ -57,6 +62,7 @@ class EmbeddingWriter {
   void write(const void* bytes, size_t count, int64_t at);
 
   std::filesystem::path folder_;
+  FolderLock lock_;
   std::string job_;
   std::vector<EmbeddedItem> items_;
   int64_t dimensions_;

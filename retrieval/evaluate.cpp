@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "engine/error.h"
 #include "retrieval/distances.h"
@@ -11,8 +12,8 @@ namespace gle {
 
 namespace {
 
-void check(const EvaluateOptions& options, const Embeddings& gallery, const Identities& identities) {
-  const int64_t others = gallery.rows - (identities.same_set ? 1 : 0);
+void check(const EvaluateOptions& options, const Identities& identities) {
+  const int64_t others = others_of(identities);
   for (const int64_t k : options.ks) {
     require(k >= 1 && k <= others, "evaluate", "Recall@", k, " asked of a gallery of ", others);
   }
@@ -43,6 +44,102 @@ double nmi_of(Backend& backend, ThreadPool& pool, const Embeddings& gallery, con
   return normalised_mutual_information(labels, clusters.assignment);
 }
 
+// The embeddings and their identities without junk, which re-ranking would take for neighbours.
+struct WithoutJunk {
+  std::vector<int64_t> queries;  // rows that are left
+  std::vector<float> query_values, gallery_values;
+  Identities identities;
+};
+
+WithoutJunk without_junk(const Embeddings& queries, const Embeddings& gallery, const Identities& id) {
+  WithoutJunk left;
+  left.identities.same_set = id.same_set;
+  std::vector<int32_t> places(static_cast<size_t>(gallery.rows), -1);
+  const bool cameras = !id.query_cameras.empty();
+  for (int64_t row = 0; row < gallery.rows; ++row) {
+    const auto i = static_cast<size_t>(row);
+    if (id.gallery_labels[i] != Identities::kJunk) {
+      places[i] = static_cast<int32_t>(left.identities.gallery_labels.size());
+      left.identities.gallery_labels.push_back(id.gallery_labels[i]);
+      left.gallery_values.insert(left.gallery_values.end(), gallery[row].begin(), gallery[row].end());
+      if (cameras) {
+        left.identities.gallery_cameras.push_back(id.gallery_cameras[i]);
+      }
+    }
+  }
+  for (int64_t row = 0; row < queries.rows; ++row) {
+    const auto i = static_cast<size_t>(row);
+    if (id.query_labels[i] != Identities::kJunk) {
+      left.queries.push_back(row);
+      left.identities.query_labels.push_back(id.query_labels[i]);
+      if (!id.same_set) {
+        left.query_values.insert(left.query_values.end(), queries[row].begin(), queries[row].end());
+      }
+      if (cameras) {
+        left.identities.query_cameras.push_back(id.query_cameras[i]);
+      }
+      if (!id.self.empty()) {
+        left.identities.self.push_back(id.self[i] < 0 ? -1 : places[static_cast<size_t>(id.self[i])]);
+      }
+    }
+  }
+  return left;
+}
+
+std::vector<QueryMetrics> reranked(Backend& backend, ThreadPool& pool, const Embeddings& queries,
+                                   const Embeddings& gallery, const Identities& identities,
+                                   const EvaluateOptions& options) {
+  const Matches matches(identities);
+  std::vector<QueryMetrics> result(static_cast<size_t>(queries.rows));
+  Rerank rerank(backend, pool, identities.same_set ? Embeddings{} : queries, gallery, *options.rerank, options.comm);
+  rerank.for_each_row([&](int64_t query, std::span<float> row) {
+    result[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
+  });
+  rerank.shares().gather(result);
+  return result;
+}
+
+std::vector<QueryMetrics> reranked_without_junk(Backend& backend, ThreadPool& pool, const Embeddings& queries,
+                                                const Embeddings& gallery, const Identities& identities,
+                                                const EvaluateOptions& options) {
+  const WithoutJunk left = without_junk(queries, gallery, identities);
+  const auto rows = [&](const std::vector<float>& values) {
+    return Embeddings{values.data(), std::ssize(values) / gallery.dimensions, gallery.dimensions};
+  };
+  const Embeddings left_gallery = rows(left.gallery_values);
+  const std::vector<QueryMetrics> found =
+      reranked(backend, pool, identities.same_set ? left_gallery : rows(left.query_values), left_gallery,
+               left.identities, options);
+  std::vector<QueryMetrics> result(static_cast<size_t>(queries.rows));  // junk has no match
+  for (size_t i = 0; i < found.size(); ++i) {
+    result[static_cast<size_t>(left.queries[i])] = found[i];
+  }
+  return result;
+}
+
+bool has_junk(const Identities& id) {
+  const auto has = [](const std::vector<int32_t>& labels) {
+    return std::ranges::find(labels, Identities::kJunk) != labels.end();
+  };
+  return has(id.gallery_labels) || has(id.query_labels);
+}
+
+// Of each query its place in the gallery, or -1; nothing if all have none.
+std::vector<int32_t> places_of(std::span<const uint32_t> queries, std::span<const uint32_t> gallery) {
+  std::unordered_map<uint32_t, int32_t> places;
+  for (size_t i = 0; i < gallery.size(); ++i) {
+    places.emplace(gallery[i], static_cast<int32_t>(i));
+  }
+  std::vector<int32_t> result;
+  bool any = false;
+  for (const uint32_t item : queries) {
+    const auto found = places.find(item);
+    any |= found != places.end();
+    result.push_back(found == places.end() ? -1 : found->second);
+  }
+  return any ? result : std::vector<int32_t>();
+}
+
 }  // namespace
 
 Identities identities_of(const data::Dataset& data, std::span<const uint32_t> queries,
@@ -57,6 +154,9 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
   fill(queries, id.query_labels, id.query_cameras);
   fill(gallery, id.gallery_labels, id.gallery_cameras);
   id.same_set = std::equal(queries.begin(), queries.end(), gallery.begin(), gallery.end());
+  if (!id.same_set) {
+    id.self = places_of(queries, gallery);
+  }
   if (std::all_of(id.gallery_cameras.begin(), id.gallery_cameras.end(), [](int32_t camera) { return camera < 0; })) {
     id.query_cameras.clear();
     id.gallery_cameras.clear();
@@ -72,19 +172,14 @@ Evaluation evaluate(Backend& backend, ThreadPool& pool, Embeddings queries, Embe
   gle::check(queries, "queries");
   gle::check(gallery, "gallery");
   gle::check(identities, queries.rows, gallery.rows);
-  check(options, gallery, identities);
-  const Matches matches(identities);
+  check(options, identities);
   Evaluation result;
   if (options.rerank) {
-    result.queries.resize(static_cast<size_t>(queries.rows));
-    Rerank rerank(backend, pool, identities.same_set ? Embeddings{} : queries, gallery, *options.rerank, options.comm);
-    rerank.for_each_row([&](int64_t query, std::span<float> row) {
-      result.queries[static_cast<size_t>(query)] = query_metrics(matches.ranks(query, row));
-    });
-    rerank.shares().gather(result.queries);
+    result.queries =
+        (has_junk(identities) ? reranked_without_junk : reranked)(backend, pool, queries, gallery, identities, options);
   } else {
     Distances distances(backend, pool, queries, gallery);
-    result.queries = rank_all(distances, matches, options.comm);
+    result.queries = rank_all(distances, Matches(identities), options.comm);
   }
   result.metrics = summarise(result.queries, options.ks);
   if (options.clustering_restarts > 0) {

@@ -27,6 +27,22 @@ void check(const Identities& id, int64_t queries, int64_t gallery) {
   if (id.same_set && queries != gallery) {
     fail(ErrorCode::data, "queries and gallery are to be one set, but have ", queries, " and ", gallery, " images");
   }
+  if (!id.self.empty()) {
+    require_count("places of queries in the gallery", id.self.size(), queries);
+  }
+}
+
+bool ignores(const Identities& id, int64_t query, int64_t image) {
+  const auto q = static_cast<size_t>(query);
+  const auto i = static_cast<size_t>(image);
+  const int32_t label = id.gallery_labels[i];
+  return label == Identities::kJunk || (id.same_set && image == query) || (!id.self.empty() && image == id.self[q]) ||
+         (!id.query_cameras.empty() && label == id.query_labels[q] && id.query_cameras[q] >= 0 &&
+          id.gallery_cameras[i] == id.query_cameras[q]);
+}
+
+int64_t others_of(const Identities& id) {
+  return std::ssize(id.gallery_labels) - (id.same_set || !id.self.empty() ? 1 : 0);
 }
 
 namespace {
@@ -61,14 +77,6 @@ Matches::Matches(const Identities& identities) : id_(identities), by_label_(iden
   }
 }
 
-bool Matches::ignored(int64_t query, size_t image) const {
-  const auto q = static_cast<size_t>(query);
-  const int32_t label = id_.gallery_labels[image];
-  return label == Identities::kJunk || (id_.same_set && image == q) ||
-         (!id_.query_cameras.empty() && label == id_.query_labels[q] &&
-          id_.gallery_cameras[image] == id_.query_cameras[q]);
-}
-
 std::span<const int32_t> Matches::group(int64_t query) const {
   const int32_t label = id_.query_labels[static_cast<size_t>(query)];
   if (label == Identities::kJunk || label == Identities::kDistractor) {
@@ -88,7 +96,7 @@ std::vector<int64_t> Matches::ranks(int64_t query, std::span<const float> distan
   left_out.clear();
   const auto at = [&](int32_t image) { return Match(distances[static_cast<size_t>(image)], image); };
   for (const int32_t image : group(query)) {
-    (ignored(query, static_cast<size_t>(image)) ? left_out : matches).push_back(at(image));
+    (ignores(id_, query, image) ? left_out : matches).push_back(at(image));
   }
   std::sort(matches.begin(), matches.end());
   std::vector<int64_t> ranks(matches.size(), 0);
@@ -110,7 +118,7 @@ std::vector<int64_t> Matches::ranks(int64_t query, std::span<const float> distan
   // First how many that count stand before match m but behind match m - 1.
   const float furthest = matches.back().first;
   for (size_t i = 0; i < distances.size(); ++i) {
-    if (distances[i] <= furthest && !ignored(query, i)) {
+    if (distances[i] <= furthest && !ignores(id_, query, static_cast<int64_t>(i))) {
       const auto behind = std::upper_bound(matches.begin(), matches.end(), at(static_cast<int32_t>(i)));
       if (behind != matches.end()) {
         ++ranks[static_cast<size_t>(behind - matches.begin())];

@@ -10,14 +10,16 @@
 
 namespace gle {
 
-// Who is who, for one evaluation. Cameras are empty, or one for every row; a query then ignores gallery images of its
-// own label and camera. Gallery images of label kJunk are ignored by all; kDistractor is nobody's label.
+// Who is who, for one evaluation. Cameras are empty, or one for every row, -1 where none is known; a query then ignores
+// gallery images of its own label and camera. Gallery images of label kJunk are ignored by all; kDistractor is nobody's
+// label.
 struct Identities {
   std::vector<int32_t> query_labels = {};
   std::vector<int32_t> gallery_labels = {};
   std::vector<int32_t> query_cameras = {};
   std::vector<int32_t> gallery_cameras = {};
-  bool same_set = false;  // queries and gallery are one set: a query ignores itself
+  bool same_set = false;           // queries and gallery are one set: a query ignores itself
+  std::vector<int32_t> self = {};  // of two sets: where a query is in the gallery too, or -1; empty: nowhere
 
   static constexpr int32_t kJunk = -1;
   static constexpr int32_t kDistractor = -2;
@@ -25,6 +27,10 @@ struct Identities {
 
 // Throws ErrorCode::data if the numbers of labels and cameras do not fit.
 void check(const Identities& identities, int64_t queries, int64_t gallery);
+// Whether a query is ranked as if the image of the gallery were not there.
+bool ignores(const Identities& identities, int64_t query, int64_t image);
+// Images of the gallery that a query may find, junk included.
+int64_t others_of(const Identities& identities);
 
 // The gallery by label, grouped once for all queries. Refers to the identities.
 class Matches {
@@ -36,7 +42,6 @@ class Matches {
   std::vector<int64_t> ranks(int64_t query, std::span<const float> distances) const;
 
  private:
-  bool ignored(int64_t query, size_t image) const;
   // Images of the gallery that carry the query's label, ascending.
   std::span<const int32_t> group(int64_t query) const;
 

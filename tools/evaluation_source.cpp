@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "engine/error.h"
 #include "models/files/npy.h"
@@ -234,6 +235,9 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   for (size_t i = 0; i < found.items.size(); ++i) {
     const EmbeddedItem& item = found.items[i];
     cameras |= item.camera >= 0;
+    if (item.query && !id.same_set) {
+      id.self.push_back(item.gallery ? static_cast<int32_t>(id.gallery_labels.size()) : -1);
+    }
     if (item.gallery) {
       id.gallery_labels.push_back(item.label);
       id.gallery_cameras.push_back(item.camera);
@@ -251,10 +255,19 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
     id.query_cameras.clear();
     id.gallery_cameras.clear();
   }
+  if (std::ranges::all_of(id.self, [](int32_t place) { return place < 0; })) {
+    id.self.clear();
+  }
+  if (id.query_labels.empty() || id.gallery_labels.empty()) {
+    fail(ErrorCode::data, folder, ": has ", id.query_labels.size(), " queries and ", id.gallery_labels.size(),
+         " gallery images to test; embed with --split test");
+  }
   if (std::all_of(id.gallery_labels.begin(), id.gallery_labels.end(), [](int32_t label) { return label < 0; })) {
     fail(ErrorCode::data, folder, ": its images have no labels");
   }
-  return std::make_unique<OfEmbeddings>(cameras ? "re-identification" : "embeddings", std::move(set));
+  const nlohmann::json job = nlohmann::json::parse(found.job, nullptr, false);
+  const bool told = job.is_object() && job.contains("dataset") && job["dataset"].is_string();
+  return std::make_unique<OfEmbeddings>(told ? job["dataset"].get<std::string>() : "embeddings", std::move(set));
 }
 
 std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
@@ -285,8 +298,7 @@ std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
       id.query_cameras = read_integers(paths.query_cameras);
     }
   }
-  return std::make_unique<OfEmbeddings>(id.gallery_cameras.empty() ? "embeddings" : "re-identification",
-                                        std::move(set));
+  return std::make_unique<OfEmbeddings>("embeddings", std::move(set));
 }
 
 }  // namespace gle::tools

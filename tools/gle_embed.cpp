@@ -1,12 +1,16 @@
 // Embeddings of images, streamed to a folder that gle-eval and gle-search read.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/error.h"
+#include "models/files/crc32c.h"
 #include "retrieval/embedding_folder.h"
 #include "retrieval/strategies.h"
 #include "tools/cli/dataset.h"
@@ -33,18 +37,6 @@ struct Arguments {
   Verbosity verbosity;
 };
 
-std::vector<uint32_t> chosen_items(const data::Dataset& data, const std::string& split) {
-  std::vector<uint32_t> items;
-  for (uint32_t i = 0; i < data.items.size(); ++i) {
-    const data::Item& item = data.items[i];
-    if (split == "all" || (split == "train" && item.train) || (split == "query" && item.query) ||
-        (split == "gallery" && item.gallery) || (split == "test" && (item.query || item.gallery))) {
-      items.push_back(i);
-    }
-  }
-  return items;
-}
-
 std::vector<EmbeddedItem> descriptions(const data::Dataset& data, const std::vector<uint32_t>& items) {
   std::vector<EmbeddedItem> result;
   for (const uint32_t i : items) {
@@ -59,9 +51,46 @@ std::vector<EmbeddedItem> descriptions(const data::Dataset& data, const std::vec
   return result;
 }
 
-std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& models, const data::Dataset& data) {
+// What tells a file that was changed, without reading it. That one is missing is said by whoever reads it.
+std::string state_of(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    return "missing";
+  }
+  return std::to_string(found.st_size) + " " + std::to_string(found.st_mtim.tv_sec) + " " +
+         std::to_string(found.st_mtim.tv_nsec);
+}
+
+std::string source_of(const data::Dataset& data, const data::Item& item) {
+  std::string text = item.path;
+  for (const int number : {item.box.x, item.box.y, item.box.width, item.box.height}) {
+    text += " " + std::to_string(number);
+  }
+  if (item.shard < 0) {
+    return text + " " + state_of(data.folder->path() + "/" + item.path) + "\n";
+  }
+  return text + " " + std::to_string(item.shard) + " " + std::to_string(item.offset) + " " + std::to_string(item.size) +
+         "\n";
+}
+
+// Of what the images are made of: changes if a box, a file or a shard does.
+uint32_t checksum_of(const data::Dataset& data, const std::vector<uint32_t>& items) {
+  uint32_t sum = 0;
+  const auto add = [&](const std::string& text) { sum = crc32c(std::as_bytes(std::span(text)), sum); };
+  for (const auto& shard : data.shards) {
+    add(shard->name() + " " + state_of(shard->name()) + "\n");
+  }
+  for (const uint32_t i : items) {
+    add(source_of(data, data.items[i]));
+  }
+  return sum;
+}
+
+std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& models, const data::Dataset& data,
+                   const std::vector<uint32_t>& items) {
   nlohmann::json job = {{"data", std::filesystem::absolute(arguments.inputs.back()).lexically_normal().string()},
                         {"dataset", data.name},
+                        {"images", checksum_of(data, items)},
                         {"train_classes", arguments.data.train_classes},
                         {"split", arguments.split},
                         {"exif", arguments.data.exif},
@@ -113,7 +142,7 @@ int run(Comm& comm, const Arguments& arguments) {
   const Verbosity verbosity = of_rank(comm, arguments.verbosity);
   const auto backend = make_backend(for_rank(arguments.device, comm));
   const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
-  const std::vector<uint32_t> items = chosen_items(*data, arguments.split);
+  const std::vector<uint32_t> items = items_of_split(*data, arguments.split);
   if (items.empty()) {
     fail(ErrorCode::data, arguments.inputs.back(), ": has no image in --split ", arguments.split);
   }
@@ -122,7 +151,7 @@ int run(Comm& comm, const Arguments& arguments) {
   const std::vector<EmbeddingModel> embedders = embedding_models(models, arguments.forward);
   std::optional<EmbeddingWriter> writer;
   if (comm.rank() == 0) {
-    writer.emplace(arguments.out, job_of(arguments, models, *data), descriptions(*data, items),
+    writer.emplace(arguments.out, job_of(arguments, models, *data, items), descriptions(*data, items),
                    embedding_dimensions(embedders), arguments.overwrite);
   }
   const Begun begun = begun_by(comm, writer);

@@ -42,16 +42,15 @@ struct Result {
   std::vector<std::pair<std::string, Interval>> intervals;
 };
 
-bool is_reid(const std::string& dataset) {
-  return dataset == "re-identification" || dataset == "market1501" || dataset == "dukemtmc" || dataset == "msmt17" ||
-         dataset.starts_with("cuhk03");
-}
+// Re-identification is across cameras.
+bool is_reid(const EvaluationSource& source) { return !source.identities().gallery_cameras.empty(); }
 
 // What is usual for the data set, as far as the gallery reaches.
-std::vector<int64_t> usual_ks(const std::string& dataset, int64_t others) {
+std::vector<int64_t> usual_ks(const EvaluationSource& source, int64_t others) {
+  const std::string dataset = source.dataset();
   std::vector<int64_t> ks = dataset == "sop"      ? std::vector<int64_t>{1, 10, 100, 1000}
                             : dataset == "inshop" ? std::vector<int64_t>{1, 10, 20, 30, 40, 50}
-                            : is_reid(dataset)    ? std::vector<int64_t>{1, 5, 10, 20}
+                            : is_reid(source)     ? std::vector<int64_t>{1, 5, 10, 20}
                                                   : std::vector<int64_t>{1, 2, 4, 8};
   std::erase_if(ks, [&](int64_t k) { return k > others; });
   return ks;
@@ -150,6 +149,11 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
   const bool arrays = !arguments.arrays.embeddings.empty();
   require(arrays == arguments.inputs.empty(), "gle-eval",
           "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
+  if (arrays || arguments.inputs.size() == 1) {
+    for (const char* name : {"--dataset", "--train-classes", "--exif", "--network", "--input"}) {
+      require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with models and a data set");
+    }
+  }
   if (arrays) {
     return source_of_arrays(arguments.arrays);
   }
@@ -167,8 +171,13 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
 // The published values as far as the images reach, except where the command line says otherwise.
 StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::span<const Strategy> strategies,
                           const EvaluationSource& source) {
-  StrategyValues values = published_values(arguments.preset.empty() ? source.dataset() : arguments.preset,
-                                           arguments.source == "paper" ? Source::paper : Source::official);
+  const std::string whose = !arguments.preset.empty() ? arguments.preset
+                            : is_reid(source)         ? std::string("market1501")  // all of them have the same
+                                                      : source.dataset();
+  for (const char* name : {"--preset", "--values"}) {
+    require(app.get_option(name)->count() == 0 || !strategies.empty(), "gle-eval", name, " is of --strategies");
+  }
+  StrategyValues values = published_values(whose, arguments.source == "paper" ? Source::paper : Source::official);
   const auto take = [&](const char* name, Strategy strategy, auto given, auto& value) {
     if (app.get_option(name)->count() > 0) {
       require(uses(strategies, strategy), "gle-eval", name, " is of ", letter_of(strategy),
@@ -183,6 +192,8 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   take("--slope", Strategy::leaky, given.slope, values.slope);
   take("--duplicate-self", Strategy::rerank, true, rerank.duplicate_self);
   const Identities& id = source.identities();
+  require(app.get_option("--duplicate-self")->count() == 0 || id.same_set, "gle-eval",
+          "--duplicate-self is for a set that queries itself; here queries and gallery are two");
   rerank.duplicate_self = id.same_set && rerank.duplicate_self;
   const int64_t images =
       std::ssize(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : std::ssize(id.query_labels));
@@ -205,15 +216,16 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const Identities& id = source->identities();
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
   const StrategyValues values = values_for(arguments, app, strategies, *source);
-  const int64_t others = gallery - (id.same_set ? 1 : 0);
+  const int64_t others = others_of(id);
   for (const int64_t k : arguments.ks) {
     require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
   }
-  EvaluateOptions options{
-      .ks = arguments.ks.empty() ? usual_ks(source->dataset(), others) : arguments.ks,
-      .clustering_restarts = arguments.no_nmi || is_reid(source->dataset()) ? 0 : arguments.restarts,
-      .seed = arguments.seed,
-      .comm = &comm};
+  require(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)), "gle-eval",
+          "--restarts is of NMI, which is not asked for here");
+  EvaluateOptions options{.ks = arguments.ks.empty() ? usual_ks(*source, others) : arguments.ks,
+                          .clustering_restarts = arguments.no_nmi || is_reid(*source) ? 0 : arguments.restarts,
+                          .seed = arguments.seed,
+                          .comm = &comm};
 
   // Rows that share their embeddings one after the other: each is embedded once.
   std::vector<AblationRow> rows = ablation(strategies);

@@ -107,21 +107,35 @@ int64_t classes_in(const WeightFile& file, const std::string& classifier) {
   return 0;
 }
 
+bool is_described_as(const WeightFile& file, const std::string& network) {
+  return has_description(file) && description_of(file).network.name == network;
+}
+
+// As the file describes it, or else as its tensors tell.
+NetworkOptions named_network(const Arguments& arguments, const WeightFile& file) {
+  if (is_described_as(file, arguments.network)) {
+    return description_of(file).network;
+  }
+  if (has_description(file) && !arguments.lenient) {
+    fail(ErrorCode::weights, file.name, ": does not fit ", arguments.network, ": it says that it is of ",
+         description_of(file).network.name, "; --no-strict takes what fits");
+  }
+  NetworkOptions options{.name = arguments.network};
+  DryBackend dry;
+  options.head.classes = classes_in(file, Network(dry, options).classifier_name());
+  return options;
+}
+
 // The network that the arguments name, or that the file is of.
 NetworkOptions network_of(const Arguments& arguments, const WeightFile& file) {
   if (arguments.network.empty()) {
     return description_of(file).network;
   }
-  const HeadOptions& head = arguments.head;
-  const bool as_described = head.classes == 0 && head.embedding == 0 && !head.bnneck && has_description(file);
-  if (as_described && description_of(file).network.name == arguments.network) {
-    return description_of(file).network;
-  }
-  NetworkOptions options{.name = arguments.network, .head = head};
-  if (options.head.classes == 0) {
-    DryBackend dry;
-    options.head.classes = classes_in(file, Network(dry, {.name = options.name}).classifier_name());
-  }
+  NetworkOptions options = named_network(arguments, file);
+  const HeadOptions& given = arguments.head;
+  options.head.classes = given.classes > 0 ? given.classes : options.head.classes;
+  options.head.embedding = given.embedding > 0 ? given.embedding : options.head.embedding;
+  options.head.bnneck = options.head.bnneck || given.bnneck;
   return options;
 }
 
@@ -146,8 +160,8 @@ int import(const Arguments& arguments) {
   if ((!report.complete() && !arguments.lenient) || tensors.empty()) {
     fail(ErrorCode::weights, file.name, ": does not fit ", options.name, "; --no-strict takes what fits");
   }
-  const bool described = has_description(file) && description_of(file).network.name == options.name;
-  const InputDescription input = described ? description_of(file).input : published_input(options.name);
+  const InputDescription input =
+      is_described_as(file, options.name) ? description_of(file).input : published_input(options.name);
   write_safetensors(arguments.out, tensors, metadata_of({options, input}));
   return 0;
 }

@@ -1,9 +1,11 @@
 // The nearest images to a picture, in a folder that gle-embed made.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <queue>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ struct Arguments {
   std::vector<std::string> images;
   std::vector<std::string> models;
   int64_t k = 10;
+  bool k_given = false;
   bool approximate = false;
   bool quiet = false;
   ApproximateOptions approximately;
@@ -108,17 +111,35 @@ void print_text(const Json& queries) {
   }
 }
 
+// The data set's item of each row, null where it is gone. A picture may have several, by its boxes: they come in the
+// order of the rows.
+std::vector<const data::Item*> items_of_rows(const EmbeddingFolder& index, const data::Dataset& data,
+                                             const std::string& split) {
+  std::map<std::string, std::queue<const data::Item*>> by_path;
+  for (const uint32_t i : items_of_split(data, split)) {
+    by_path[data.items[i].path].push(&data.items[i]);
+  }
+  std::vector<const data::Item*> result;
+  for (const EmbeddedItem& row : index.items) {
+    std::queue<const data::Item*>& left = by_path[row.path];
+    result.push_back(left.empty() ? nullptr : left.front());
+    if (!left.empty()) {
+      left.pop();
+    }
+  }
+  return result;
+}
+
 void write_sheet(const Arguments& arguments, const data::Dataset& queries, const EmbeddingFolder& index,
                  const Json& job, const Neighbours& found) {
   const data::DecodeOptions decode{.exif = job.at("exif").get<bool>() ? data::Exif::rotate : data::Exif::ignore};
   const auto name = job.at("dataset").get<std::string>();
   const auto path = job.at("data").get<std::string>();
   const data::Dataset gallery =
-      data::load_images_or_dataset(path, {.dataset = name == "images" ? "" : name, .outside = data::Outside::allow});
-  std::map<std::string, const data::Item*> by_path;
-  for (const data::Item& item : gallery.items) {
-    by_path[item.path] = &item;
-  }
+      data::load_images_or_dataset(path, {.dataset = name == "images" ? "" : name,
+                                          .train_classes = data::parse_class_range(job.at("train_classes")),
+                                          .outside = data::Outside::allow});
+  const std::vector<const data::Item*> items = items_of_rows(index, gallery, job.at("split"));
   ContactSheet sheet(static_cast<int>(queries.items.size()), static_cast<int>(found.k) + 1);
   for (size_t q = 0; q < queries.items.size(); ++q) {
     sheet.place(static_cast<int>(q), 0, queries, queries.items[q], decode);
@@ -127,12 +148,12 @@ void write_sheet(const Arguments& arguments, const data::Dataset& queries, const
       if (row < 0) {
         continue;
       }
-      const auto item = by_path.find(index.items[static_cast<size_t>(row)].path);
-      if (item == by_path.end()) {
+      const data::Item* item = items[static_cast<size_t>(row)];
+      if (item == nullptr) {
         fail(ErrorCode::data, path, ": has no '", index.items[static_cast<size_t>(row)].path,
              "' any more; the index is of another state of it");
       }
-      sheet.place(static_cast<int>(q), static_cast<int>(i) + 1, gallery, *item->second, decode);
+      sheet.place(static_cast<int>(q), static_cast<int>(i) + 1, gallery, *item, decode);
     }
   }
   write_atomically(arguments.sheet, {sheet.png()});
@@ -142,6 +163,7 @@ int run(const Arguments& arguments) {
   const auto backend = make_backend(arguments.device);
   ThreadPool pool(arguments.device.threads);
   const EmbeddingFolder index = EmbeddingFolder::read(arguments.index);
+  const int64_t k = arguments.k_given ? arguments.k : std::min(arguments.k, index.view().rows);
   const Json job = Json::parse(index.job);
   std::vector<OpenedModel> models;
   ForwardOptions forward;
@@ -163,16 +185,15 @@ int run(const Arguments& arguments) {
 
   Found found = timed([&] {
     Distances distances(*backend, pool, embedded.view(), index.view());
-    return nearest(distances, arguments.k, Self::included);
+    return nearest(distances, k, Self::included);
   });
   if (arguments.approximate) {
     const Found exact = std::move(found);
-    found = timed(
-        [&] { return approximately_nearest(embedded.view(), index.view(), arguments.k, arguments.approximately); });
+    found = timed([&] { return approximately_nearest(embedded.view(), index.view(), k, arguments.approximately); });
     if (!arguments.quiet) {
       std::fprintf(stderr, "approximate: %.4f of the exact %lld nearest found, %.3f s with building; exact %.3f s\n",
-                   recall_against(exact.neighbours, found.neighbours), static_cast<long long>(arguments.k),
-                   found.seconds, exact.seconds);
+                   recall_against(exact.neighbours, found.neighbours), static_cast<long long>(k), found.seconds,
+                   exact.seconds);
     }
   }
   const Json result = json_of(arguments, index, found.neighbours);
@@ -201,7 +222,9 @@ int main(int argc, char** argv) {
   CLI::App& app = program.options();
   app.add_option("INDEX", arguments.index, "a folder of gle-embed's")->required();
   app.add_option("IMAGE", arguments.images, "pictures to look for")->required()->default_str("");
-  app.add_option("--k", arguments.k, "how many")->option_text("K")->check(CLI::Range(1, 100000));
+  const CLI::Option* k = app.add_option("--k", arguments.k, "how many; unless given, no more than there are")
+                             ->option_text("K")
+                             ->check(CLI::Range(1, 100000));
   app.add_option("--model", arguments.models, "where the index's models are now, in its order")
       ->option_text("FILE")
       ->allow_extra_args(false)
@@ -218,7 +241,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 24));
   add_device_options(app, arguments.device);
   app.add_flag("--quiet", arguments.quiet, "only results and errors");
-  return program.run(argc, argv, [&] { return run(arguments); });
+  return program.run(argc, argv, [&] {
+    arguments.k_given = k->count() > 0;
+    return run(arguments);
+  });
 }
 
 }  // namespace

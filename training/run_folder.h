@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "models/files/folder_lock.h"
 #include "training/checkpoint.h"
-#include "training/folder_lock.h"
 
 namespace gle {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "training/folder_lock.h"
+#include "models/files/folder_lock.h"
 #include "training/search_space.h"
 #include "training/trainer.h"
 

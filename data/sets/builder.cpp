@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -107,6 +108,19 @@ Dataset DatasetBuilder::finish() {
     data_.items[i].label = found != trained.end() ? found->second : tested.at(class_of_[i]);
   }
   return std::move(data_);
+}
+
+int32_t camera_of(int64_t number, const std::string& name, int line) {
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  if (number < -1 || number > kMost) {
+    fail(ErrorCode::data, name, ":", line, ": found camera ", number, "; expected -1 (none) to ", kMost);
+  }
+  return static_cast<int32_t>(number);
+}
+
+std::string unread_warning(size_t files) {
+  return std::to_string(files) +
+         " files with the extensions ppm, pgm, tif, webp or gif are left out: JPEG, PNG and BMP are read";
 }
 
 Item item_of(std::string path, bool train) {

@@ -39,6 +39,12 @@ class DatasetBuilder {
 // For data sets that say themselves what is trained on. ErrorCode::usage if the options do too.
 void require_no_range(const DatasetOptions& options);
 
+// An item's camera, checked: -1 for none, or a number of 32 bits. ErrorCode::data with "name:line".
+int32_t camera_of(int64_t number, const std::string& name, int line);
+
+// The warning of files in formats that are not read.
+std::string unread_warning(size_t files);
+
 // One line of a split: train, or test that is both query and gallery.
 Item item_of(std::string path, bool train);
 

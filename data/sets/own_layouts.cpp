@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -30,6 +31,11 @@ bool roles_of(std::string_view split, Item& item) {
   return true;
 }
 
+bool is_split(const std::string& name) {
+  Item ignored;
+  return roles_of(name, ignored);
+}
+
 void apply_range(const std::optional<ClassRange>& range, size_t classes, size_t index, Item& item) {
   if (!range) {
     item.train = item.query = item.gallery = true;
@@ -51,9 +57,21 @@ struct Found {
   std::string class_name;
 };
 
+void warn_if_both(size_t validation, size_t test, DatasetBuilder& out) {
+  if (validation > 0 && test > 0) {
+    out.warn(std::to_string(validation) + " validation images and " + std::to_string(test) +
+             " test images are both tested on, as one set");
+  }
+}
+
 void number_and_add(std::vector<Found>& found, bool has_splits, const DatasetOptions& options, DatasetBuilder& out) {
   if (has_splits) {
     require_no_range(options);
+    const auto count = [&](const char* split) {
+      return static_cast<size_t>(
+          std::ranges::count_if(found, [&](const Found& f) { return f.item.path.starts_with(split); }));
+    };
+    warn_if_both(count("val/") + count("validation/"), count("test/"), out);
   }
   std::set<std::string> names;
   for (const Found& f : found) {
@@ -70,6 +88,82 @@ void number_and_add(std::vector<Found>& found, bool has_splits, const DatasetOpt
   if (!has_splits && !options.train_classes) {
     out.warn(kNoSplit);
   }
+}
+
+size_t images_in(const std::vector<std::string>& files) {
+  return static_cast<size_t>(std::ranges::count_if(files, has_image_extension));
+}
+
+// "a, b and 3 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+}
+
+// The images in class folders, and what is left out.
+struct ClassFolders {
+  const Folder& folder;
+  std::vector<Found> found = {};
+  size_t unread = 0;
+  size_t beside = 0;
+  ImageCount below = {};
+  std::vector<std::string> with_below = {};
+  std::vector<std::string> without_images = {};
+
+  void add(const std::string& path, const std::string& class_name, const Item& roles) {
+    const Folder::Names names = folder.names(path);
+    const size_t found_before = found.size();
+    for (const std::string& file : names.files) {
+      if (has_image_extension(file)) {
+        found.push_back({roles, class_name});
+        found.back().item.path = path + "/" + file;
+      } else {
+        unread += has_unread_image_extension(file) ? 1 : 0;
+      }
+    }
+    if (found.size() == found_before) {
+      without_images.push_back(path);
+    }
+    const size_t below_before = below.images;
+    for (const std::string& name : names.folders) {
+      folder.count_images(path + "/" + name, below);
+    }
+    if (below.images > below_before) {
+      with_below.push_back(path);
+    }
+  }
+
+  std::vector<std::string> warnings() const {
+    std::vector<std::string> texts;
+    if (unread > 0) {
+      texts.push_back(unread_warning(unread));
+    }
+    if (beside > 0) {
+      texts.push_back(std::to_string(beside) + " images beside class folders are left out");
+    }
+    if (below.images > 0) {
+      texts.push_back(below.text() + " images in folders below class folders are left out: " + some_of(with_below));
+    }
+    if (!without_images.empty()) {
+      texts.push_back(std::to_string(without_images.size()) +
+                      " class folders without an image are left out: " + some_of(without_images));
+    }
+    return texts;
+  }
+};
+
+// Why folders like train, with class folders in them, are no splits; empty if there are none.
+std::string splits_as_classes(const ClassFolders& classes, std::vector<std::string> names) {
+  std::vector<std::string> splits;
+  std::ranges::set_intersection(classes.with_below, classes.without_images, std::back_inserter(splits));
+  std::erase_if(splits, [](const std::string& name) { return !is_split(name); });
+  std::erase_if(names, is_split);
+  return splits.empty() ? ""
+                        : some_of(splits) + " would be splits, but not beside folders that are none: " + some_of(names);
 }
 
 int64_t box_edge(const std::string& text, const std::string& name, int line) {
@@ -102,39 +196,41 @@ std::string stem_of(const std::string& path) {
 
 Dataset load_class_folders(const std::shared_ptr<const Folder>& folder, const DatasetOptions& options) {
   DatasetBuilder out("folders", folder, ClassOrder::by_name);
-  const std::vector<std::string> top = folder->folders("");
-  Item ignored;
-  const bool has_splits = !top.empty() && std::all_of(top.begin(), top.end(),
-                                                      [&](const std::string& name) { return roles_of(name, ignored); });
-  std::vector<Found> found;
-  size_t unread = 0;
-  const auto add_class = [&](const std::string& path, const std::string& class_name, const Item& roles) {
-    for (const std::string& file : folder->files(path)) {
-      if (has_image_extension(file)) {
-        found.push_back({roles, class_name});
-        found.back().item.path = path + "/" + file;
-      } else {
-        unread += has_unread_image_extension(file) ? 1 : 0;
-      }
-    }
-  };
-  for (const std::string& name : top) {
+  const Folder::Names top = folder->names("");
+  const bool has_splits = !top.folders.empty() && std::ranges::all_of(top.folders, is_split);
+  ClassFolders classes{*folder};
+  classes.beside += images_in(top.files);
+  for (const std::string& name : top.folders) {
     Item roles;
     if (!has_splits) {
-      add_class(name, name, roles);
+      classes.add(name, name, roles);
       continue;
     }
     roles_of(name, roles);
-    for (const std::string& class_name : folder->folders(name)) {
-      add_class(name + "/" + class_name, class_name, roles);
+    const Folder::Names split = folder->names(name);
+    classes.beside += images_in(split.files);
+    for (const std::string& class_name : split.folders) {
+      classes.add(name + "/" + class_name, class_name, roles);
     }
   }
-  if (unread > 0) {
-    out.warn(std::to_string(unread) +
-             " files with the extensions ppm, pgm, tif, webp or gif are left out: JPEG, PNG "
-             "and BMP are read");
+  std::vector<std::string> warnings = classes.warnings();
+  if (const std::string text = has_splits ? "" : splits_as_classes(classes, top.folders); !text.empty()) {
+    warnings.push_back(text);
   }
-  number_and_add(found, has_splits, options, out);
+  if (classes.found.empty()) {
+    std::string hints;
+    for (const std::string& text : warnings) {
+      hints += "; " + text;
+    }
+    fail(ErrorCode::data, folder->path(),
+         ": no images found for data set 'folders'; expected class/name.jpg, or train/class/name.jpg and "
+         "test/class/name.jpg",
+         hints);
+  }
+  for (std::string& text : warnings) {
+    out.warn(std::move(text));
+  }
+  number_and_add(classes.found, has_splits, options, out);
   return out.finish();
 }
 
@@ -165,6 +261,8 @@ Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string&
   }
   std::map<std::string, int> queries;
   std::set<std::string> gallery;
+  size_t validation = 0;
+  size_t test = 0;
   for (const CsvTable::Row& row : table.rows) {
     Item item;
     item.path = row.fields[path];
@@ -176,7 +274,7 @@ Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string&
     item.query = !item.train && truth(row.fields[is_query], name, row.line);
     item.gallery = !item.train && truth(row.fields[is_gallery], name, row.line);
     if (camera && !row.fields[*camera].empty()) {
-      item.camera = static_cast<int32_t>(whole_number(row.fields[*camera], name, row.line));
+      item.camera = camera_of(whole_number(row.fields[*camera], name, row.line), name, row.line);
     }
     if (boxes == 4) {
       const auto given = std::count_if(box.begin(), box.end(), [&](const auto& c) { return !row.fields[*c].empty(); });
@@ -187,6 +285,9 @@ Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string&
       if (given != 0 && (given != 4 || item.box.width <= 0 || item.box.height <= 0)) {
         fail(ErrorCode::data, name, ":", row.line, ": expected a box with x_1 < x_2 and y_1 < y_2, or none");
       }
+    }
+    if (item.query || item.gallery) {
+      ++(row.fields[split] == "test" ? test : validation);
     }
     if (item.query) {
       queries.emplace(row.fields[label], row.line);
@@ -201,6 +302,7 @@ Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string&
       fail(ErrorCode::data, name, ":", line, ": label '", query, "' is a query, but no image of the gallery has it");
     }
   }
+  warn_if_both(validation, test, out);
   return out.finish();
 }
 

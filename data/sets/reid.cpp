@@ -61,10 +61,10 @@ Dataset from_json(const std::shared_ptr<const Folder>& folder, const std::string
     item.train = split.role == SplitEntry::Role::train;
     item.query = split.role == SplitEntry::Role::query;
     item.gallery = split.role == SplitEntry::Role::gallery;
-    item.camera = static_cast<int32_t>(split.camera);
+    item.camera = camera_of(split.camera, name, ++entry);
     // Training ids are renumbered from 0 by torchreid, test ids are not.
     out.add(std::move(item), std::to_string(split.id) + (split.role == SplitEntry::Role::train ? "" : " (test)"), name,
-            ++entry);
+            entry);
   }
   return out.finish();
 }

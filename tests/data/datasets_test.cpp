@@ -5,6 +5,7 @@
 
 #include "data/check.h"
 #include "data/dataset.h"
+#include "data/images.h"
 #include "tests/data/support.h"
 
 namespace gle::data::test {
@@ -22,6 +23,12 @@ bool warned(const Dataset& data, const std::string& text) {
 
 std::string load_error(const TempFolder& folder, const std::string& relative = "", const DatasetOptions& options = {}) {
   return error_of(ErrorCode::data, [&] { load_dataset(folder.path(relative), options); });
+}
+
+void write_empty(const TempFolder& folder, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    folder.write(name, "");
+  }
 }
 
 TEST(Datasets, Cub) {
@@ -227,6 +234,173 @@ TEST(Datasets, ClassFolders) {
   EXPECT_NE(error_of(ErrorCode::usage, [&] { load_dataset(split.path(), {.dataset = "imagenet"}); }).find("known are"),
             std::string::npos);
   EXPECT_NE(load_error(split, "nowhere").find("No such file"), std::string::npos);
+}
+
+TEST(Datasets, ImagesOutsideOfClassFoldersAreWarnedOf) {
+  TempFolder folder;
+  write_empty(folder, {"0.jpg", "a/1.png", "a/deep/er/2.png", "b/sub/1.png", "b/sub/2.png", "b/sub/.hidden/3.png",
+                       "c/1.png", "d/notes.txt"});
+  const Dataset data = load_dataset(folder.path());
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"a", "c"}));
+  EXPECT_TRUE(warned(data, "1 images beside class folders are left out"));
+  EXPECT_TRUE(warned(data, "3 images in folders below class folders are left out: a, b"));
+  EXPECT_TRUE(warned(data, "2 class folders without an image are left out: b, d"));
+
+  TempFolder split;
+  write_empty(split, {"0.jpg", "train/0.jpg", "train/x/1.jpg", "train/y/sub/1.jpg", "test/z/1.jpg"});
+  const Dataset parts = load_dataset(split.path());
+  EXPECT_TRUE(warned(parts, "2 images beside class folders"));
+  EXPECT_TRUE(warned(parts, "1 images in folders below class folders are left out: train/y"));
+  EXPECT_TRUE(warned(parts, "1 class folders without an image are left out: train/y"));
+}
+
+TEST(Datasets, ManyClassFoldersWithoutImagesAreNotAllNamed) {
+  TempFolder folder;
+  folder.write("z/1.png", "");
+  for (int i = 1; i <= 8; ++i) {
+    folder.write(std::to_string(i) + "/notes.txt", "");
+  }
+  EXPECT_TRUE(
+      warned(load_dataset(folder.path()), "8 class folders without an image are left out: 1, 2, 3, 4, 5 and 3 more"));
+}
+
+TEST(Datasets, HiddenFoldersAreNeitherSplitsNorClasses) {
+  TempFolder split;
+  write_empty(split, {"train/x/1.jpg", "train/.cache/1.jpg", "train/x/.thumbnails/1.jpg", "test/y/1.jpg", ".cache/t"});
+  const Dataset parts = load_dataset(split.path());
+  EXPECT_EQ(parts.class_names, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(parts.train_classes, 1);
+  EXPECT_TRUE(parts.warnings.empty());
+
+  TempFolder pictures;
+  write_empty(pictures, {"1.jpg", "2.jpg", ".thumbnails/1.jpg"});
+  const Dataset plain = load_images_or_dataset(pictures.path());
+  EXPECT_EQ(plain.name, "images");
+  EXPECT_EQ(plain.items.size(), 2U);
+  EXPECT_TRUE(plain.warnings.empty());
+}
+
+TEST(Datasets, NoImagesInClassFoldersSaysWhereTheyAre) {
+  TempFolder split;
+  write_empty(split, {"train/x/1.jpg", "test/y/1.jpg", "extra/notes.txt"});
+  const std::string mixed = load_error(split);
+  EXPECT_NE(mixed.find("no images found for data set 'folders'; expected class/name.jpg"), std::string::npos) << mixed;
+  EXPECT_NE(mixed.find("2 images in folders below class folders"), std::string::npos) << mixed;
+  EXPECT_NE(mixed.find("test, train would be splits, but not beside folders that are none: extra"), std::string::npos)
+      << mixed;
+  TempFolder flat;
+  write_empty(flat, {"1.jpg", "2.jpg"});
+  EXPECT_NE(load_error(flat).find("2 images beside class folders"), std::string::npos);
+
+  // A class may be named as a split is.
+  TempFolder vehicles;
+  write_empty(vehicles, {"bus/1.jpg", "train/1.jpg"});
+  const Dataset data = load_dataset(vehicles.path(), {.train_classes = ClassRange{0, 1}});
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"bus", "train"}));
+  EXPECT_TRUE(data.warnings.empty());
+}
+
+TEST(Datasets, PlainPicturesWarnOfOthersLeftOut) {
+  TempFolder folder;
+  write_empty(folder, {"1.jpg", "2.jpg", "3.webp", "a/deep/1.jpg"});
+  const Dataset data = load_images_or_dataset(folder.path());
+  EXPECT_EQ(data.items.size(), 2U);
+  EXPECT_TRUE(warned(data, "1 images in the folders below are left out"));
+  EXPECT_TRUE(warned(data, "1 files with the extensions"));
+  folder.write("a/1.jpg", "");
+  const Dataset classes = load_images_or_dataset(folder.path());
+  EXPECT_EQ(classes.items.size(), 1U);
+  EXPECT_TRUE(warned(classes, "2 images beside class folders are left out"));
+}
+
+TEST(Files, CountingImagesEndsWithTheNames) {
+  TempFolder folder;
+  write_empty(folder, {"a/1.jpg", "a/b/2.jpg", "a/b/3.txt"});
+  std::filesystem::create_directory_symlink(folder.path("a"), folder.path("a/b/around"));
+  const Folder root(folder.path());
+  ImageCount all;
+  root.count_images("a", all);
+  EXPECT_EQ(all.text(), "2");
+  ImageCount few{.names_left = 3};
+  root.count_images("a", few);
+  EXPECT_EQ(few.names_left, 0U);
+  EXPECT_TRUE(few.text().starts_with("at least "));
+  ImageCount none;
+  root.count_images("nowhere", none);
+  EXPECT_EQ(none.text(), "0");
+}
+
+TEST(Datasets, ValidationBesideTestIsWarnedOf) {
+  const std::string text = "2 validation images and 1 test images are both tested on";
+  for (const std::string val : {"val", "validation"}) {
+    TempFolder folder;
+    write_empty(folder, {"train/x/1.jpg", val + "/y/1.jpg", val + "/y/2.jpg"});
+    EXPECT_TRUE(load_dataset(folder.path()).warnings.empty());
+    folder.write("test/z/1.jpg", "");
+    const Dataset data = load_dataset(folder.path());
+    EXPECT_EQ(data.query_items().size(), 3U);
+    EXPECT_TRUE(warned(data, text));
+  }
+
+  TempFolder shards;
+  shards.write("a.tar",
+               tar_of({{"train/x/1.png", {}}, {"val/y/1.png", {}}, {"val/y/2.png", {}}, {"test/z/1.png", {}}}));
+  EXPECT_TRUE(warned(load_dataset(shards.path()), text));
+
+  TempFolder csv;
+  const std::string rows =
+      "label,path,split,is_query,is_gallery\n1,a.jpg,train,,\n2,b.jpg,validation,1,1\n2,c.jpg,validation,0,1\n";
+  csv.write("df.csv", rows + "3,d.jpg,test,0,0\n");
+  EXPECT_TRUE(load_dataset(csv.path()).warnings.empty());
+  csv.write("df.csv", rows + "3,d.jpg,test,1,1\n");
+  EXPECT_TRUE(warned(load_dataset(csv.path()), text));
+}
+
+TEST(Datasets, ListsOfPicturesLeadOutOnlyIfAllowed) {
+  TempFolder folder;
+  folder.write("o.jpg", "o");
+  folder.write("set/in/i.jpg", "i");
+  folder.write("set/absolute.txt", folder.path("o.jpg").string() + "\nin/i.jpg\n");
+  folder.write("set/around.txt", "in/i.jpg\n../o.jpg\n");
+  const auto error = [&](const std::string& list) {
+    return error_of(ErrorCode::data, [&] { load_images_or_dataset(folder.path("set/" + list)); });
+  };
+  EXPECT_NE(error("absolute.txt").find("absolute.txt:1: an absolute path"), std::string::npos);
+  EXPECT_NE(error("around.txt").find("around.txt:2: a path that climbs out by '..'"), std::string::npos);
+  for (const std::string list : {"absolute.txt", "around.txt"}) {
+    const Dataset data = load_images_or_dataset(folder.path("set/" + list), {.outside = Outside::allow});
+    std::string read;
+    for (const Item& item : data.items) {
+      Bytes bytes;
+      data.read(item, bytes);
+      read.append(bytes.begin(), bytes.end());
+    }
+    EXPECT_EQ(read, list == "absolute.txt" ? "oi" : "io");
+  }
+}
+
+TEST(Datasets, CamerasAreRangeChecked) {
+  TempFolder folder;
+  const auto write = [&](const std::string& camera) {
+    folder.write("df.csv", "label,path,split,is_query,is_gallery,camera\n1,a.jpg,train,,," + camera + "\n");
+  };
+  const auto camera = [&](const std::string& text) {
+    write(text);
+    return load_dataset(folder.path()).items[0].camera;
+  };
+  EXPECT_EQ(camera(""), -1);
+  EXPECT_EQ(camera("-1"), -1);
+  EXPECT_EQ(camera("2147483647"), 2147483647);
+  for (const std::string bad : {"2147483648", "4294967297", "-2"}) {
+    write(bad);
+    const std::string error = load_error(folder);
+    EXPECT_NE(error.find("df.csv:2: found camera " + bad + "; expected -1 (none) to 2147483647"), std::string::npos)
+        << error;
+  }
+  TempFolder json;
+  json.write("splits_new_labeled.json",
+             R"([{"train": [["images_labeled/1.png", 0, 4294967297]], "query": [], "gallery": []}])");
+  EXPECT_NE(load_error(json).find("splits_new_labeled.json:1: found camera 4294967297"), std::string::npos);
 }
 
 TEST(Datasets, Csv) {

@@ -6,6 +6,7 @@
 
 #include "engine/error.h"
 #include "retrieval/distances.h"
+#include "retrieval/evaluate.h"
 #include "tests/retrieval/support.h"
 
 namespace gle::test {
@@ -42,10 +43,11 @@ std::vector<int64_t> ranks_by_sorting(const Identities& id, int64_t query, std::
   int64_t rank = 0;
   for (const size_t i : order) {
     const bool same = id.gallery_labels[i] == id.query_labels[static_cast<size_t>(query)];
-    const bool same_camera =
-        !id.query_cameras.empty() && id.gallery_cameras[i] == id.query_cameras[static_cast<size_t>(query)];
-    if ((id.same_set && static_cast<int64_t>(i) == query) || id.gallery_labels[i] == Identities::kJunk ||
-        (same && same_camera)) {
+    const int32_t camera = id.query_cameras.empty() ? -1 : id.query_cameras[static_cast<size_t>(query)];
+    const bool same_camera = camera >= 0 && id.gallery_cameras[i] == camera;
+    const bool self = id.same_set ? static_cast<int64_t>(i) == query
+                                  : !id.self.empty() && static_cast<int32_t>(i) == id.self[static_cast<size_t>(query)];
+    if (self || id.gallery_labels[i] == Identities::kJunk || (same && same_camera)) {
       continue;
     }
     if (same) {
@@ -66,6 +68,19 @@ TEST(Ranking, RanksEqualSortingWithTiesJunkDistractorsAndCameras) {
     if (seed % 2 == 0) {
       id.query_cameras = random_labels(query_count, 3, seed + 200);
       id.gallery_cameras = same_set ? id.query_cameras : random_labels(gallery, 3, seed + 300);
+    }
+    for (std::vector<int32_t>* cameras : {&id.query_cameras, &id.gallery_cameras}) {
+      for (int32_t& camera : *cameras) {
+        camera -= seed % 4 == 0 ? 1 : 0;  // some have none
+      }
+    }
+    if (seed % 3 == 1) {  // every other query is in the gallery too
+      for (int32_t q = 0; q < query_count; ++q) {
+        id.self.push_back(q % 2 == 0 ? q + 8 : -1);
+        if (q % 2 == 0) {
+          id.gallery_labels[static_cast<size_t>(q) + 8] = id.query_labels[static_cast<size_t>(q)];
+        }
+      }
     }
     if (!same_set) {
       id.gallery_labels[1] = id.gallery_labels[5] = Identities::kJunk;
@@ -114,6 +129,20 @@ TEST(Ranking, CmcAndMapAreTorchreids) {
 }
 
 // Both ways to find ranks, around the number of matches at which one takes over from the other.
+TEST(Ranking, AQueryIsKnownInAGalleryThatHasOthersToo) {
+  data::Dataset data;
+  data.items.resize(4);
+  const uint32_t gallery[] = {3, 0, 2}, some[] = {0, 1, 2}, none[] = {1};
+  const Identities id = identities_of(data, some, gallery);
+  EXPECT_FALSE(id.same_set);
+  EXPECT_EQ(id.self, (std::vector<int32_t>{1, -1, 2}));
+  EXPECT_EQ(others_of(id), 2);
+  EXPECT_TRUE(identities_of(data, none, gallery).self.empty());
+  const Identities one = identities_of(data, gallery, gallery);
+  EXPECT_TRUE(one.same_set && one.self.empty());
+  EXPECT_EQ(others_of(one), 2);
+}
+
 TEST(Ranking, ManyMatchesRankAsFewDo) {
   for (const int64_t gallery : {90, 97, 300}) {
     for (const int classes : {1, 2, 6}) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/error.h"
+#include "retrieval/evaluate.h"
 #include "tests/retrieval/support.h"
 
 namespace gle::test {
@@ -94,6 +95,42 @@ TEST(Rerank, SameOnAnyNumberOfThreadsAndFiniteForCoincidingImages) {
   Rerank same(*m.backend, m.pool, Embeddings{}, points.view(), {.k1 = 7, .k2 = 3, .lambda = 0.5F});
   for (const float value : all_rows(same)) {
     EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(Rerank, JunkIsNobodysNeighbour) {
+  Machine m;
+  const Matrix clean = random_matrix(60, 8, 4), noise = random_matrix(60, 8, 5);
+  const std::vector<int32_t> clean_labels = random_labels(60, 6, 1);
+  // Every second row is junk.
+  Matrix mixed{{}, 120, 8};
+  std::vector<int32_t> mixed_labels;
+  for (int64_t i = 0; i < 60; ++i) {
+    for (const Matrix* from : {&noise, &clean}) {
+      mixed.values.insert(mixed.values.end(), from->view()[i].begin(), from->view()[i].end());
+      mixed_labels.push_back(from == &noise ? Identities::kJunk : clean_labels[static_cast<size_t>(i)]);
+    }
+  }
+  const EvaluateOptions options{.ks = {1, 2}, .rerank = RerankOptions{.k1 = 7, .k2 = 3, .lambda = 0.3F}};
+  const auto run = [&](bool same_set, const Matrix& points, const std::vector<int32_t>& labels) {
+    Identities id{.query_labels = labels, .gallery_labels = labels, .same_set = same_set};
+    if (!same_set) {
+      for (size_t i = 0; i < labels.size(); ++i) {
+        id.self.push_back(static_cast<int32_t>(i));
+      }
+    }
+    return evaluate(*m.backend, m.pool, points.view(), points.view(), id, options);
+  };
+  for (const bool same_set : {true, false}) {
+    const Evaluation expected = run(same_set, clean, clean_labels), found = run(same_set, mixed, mixed_labels);
+    EXPECT_EQ(found.metrics.recall, expected.metrics.recall);
+    EXPECT_EQ(found.metrics.map, expected.metrics.map);
+    EXPECT_EQ(found.metrics.without_match, expected.metrics.without_match + 60);
+    ASSERT_EQ(found.queries.size(), 120U);
+    for (size_t i = 0; i < 60; ++i) {
+      EXPECT_FALSE(found.queries[2 * i].has_match);
+      EXPECT_EQ(found.queries[2 * i + 1].average_precision, expected.queries[i].average_precision);
+    }
   }
 }
 

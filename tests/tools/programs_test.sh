@@ -34,7 +34,15 @@ expect 0 "loaded" "$model" import a.safetensors d.safetensors --network densenet
 expect 0 "0 differ" "$model" diff a.safetensors d.safetensors
 expect 0 "" "$model" import d.safetensors again.safetensors
 expect 0 "0 differ" "$model" diff d.safetensors again.safetensors
-expect 4 "does not fit" "$model" import a.safetensors e.safetensors --network bn_inception
+expect 4 "does not fit bn_inception: it says that it is of densenet121" "$model" import a.safetensors e.safetensors --network bn_inception
+sed 's/"gle":/"xyz":/' a.safetensors >bare.safetensors
+expect 4 "does not fit bn_inception; --no-strict" "$model" import bare.safetensors e.safetensors --network bn_inception
+expect 0 "loaded" "$model" import bare.safetensors d.safetensors --network densenet121
+# What is not given stays as the file says.
+expect 0 "" "$model" init densenet_tiny tiny.safetensors --classes 3 --embedding 16
+sed -i 's/max_share\\":0.0/max_share\\":0.5/' tiny.safetensors
+expect 0 "loaded" "$model" import tiny.safetensors five.safetensors --network densenet_tiny --classes 5
+grep -qaF '\"classes\":5,\"embedding\":16,\"bnneck\":false,\"max_share\":0.5' five.safetensors
 expect 0 "loaded" "$model" import a.safetensors s.safetensors --sha256 "$(sha256sum a.safetensors | cut -d ' ' -f 1)" --network densenet121
 expect 4 "SHA-256" "$model" import a.safetensors e.safetensors --sha256 "$(printf %064d 0)"
 expect 2 "64 digits" "$model" import a.safetensors e.safetensors --sha256 12ab

@@ -20,6 +20,14 @@ cp set/*/*_01.png flat
 picture=$(ls set/*/*_03.png | head -n 1)
 "$tools/gle-model" init bn_inception a.safetensors --seed 1
 "$tools/gle-model" init bn_inception b.safetensors --seed 2
+"$tools/gle-model" init densenet_tiny tiny.safetensors --embedding 16
+# boxes FILE PATH: a CSV of three boxes, one to train on, the last in the picture PATH and the others in p.png.
+boxes() {
+  printf '%s\n' label,path,split,is_query,is_gallery,x_1,x_2,y_1,y_2 b,p.png,train,0,0,20,80,20,80 \
+    a,p.png,test,1,1,0,52,0,52 "a,$2,test,1,1,52,104,52,104" >"$1"
+}
+cp "$picture" p.png
+cp "$picture" q.png
 
 # -- gle-embed ------------------------------------------------------------------------------------------------------
 expect 0 "example: gle-embed" "$embed" --help
@@ -46,6 +54,29 @@ mkdir empty broken
 printf 'no picture' >broken/a.png
 expect 3 "" "$embed" a.safetensors empty --out x $small
 expect 3 "a.png" "$embed" a.safetensors broken --out x $small
+
+# Other boxes and other files are another job.
+boxes boxes.csv p.png
+expect 0 "2 embeddings" "$embed" tiny.safetensors boxes.csv --out boxed $small
+sed -i 's/,0,52,0,52/,0,50,0,50/' boxes.csv
+expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
+expect 0 "2 embeddings" "$embed" tiny.safetensors boxes.csv --out boxed --overwrite $small
+touch -d 2001-01-01 p.png
+expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
+tar cf shard.tar -C set .
+expect 0 "40 embeddings" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
+expect 0 "complete already" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
+touch -d 2001-01-01 shard.tar
+expect 2 "another job" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
+
+# What a file says of its network holds; --network is for those that say nothing.
+sed 's/"gle":/"xyz":/' tiny.safetensors >bare.safetensors
+expect 4 "name it with --network" "$embed" bare.safetensors flat --out x $small
+expect 4 "does not fit bn_inception: it says that it is of densenet_tiny" "$embed" tiny.safetensors flat --out x --network bn_inception $small
+expect 0 "5 embeddings of 16" "$embed" tiny.safetensors flat --out named --network densenet_tiny $small
+"$tools/gle-model" init densenet_tiny pooled.safetensors
+sed -i 's/"gle":/"xyz":/' pooled.safetensors
+expect 0 "5 embeddings of 1072" "$embed" pooled.safetensors tiny.safetensors a.safetensors flat --out mixed --network densenet_tiny $small
 
 # Stopped and started again: the same bytes as without a stop.
 mkdir many
@@ -84,6 +115,14 @@ expect 2 "another job" "$embed" b.safetensors many --out parts --batch 64 $small
 expect 0 "$all embeddings" "$embed" b.safetensors many --out parts --batch 64 $small --overwrite  # from its beginning
 expect 0 "$all embeddings" "$embed" b.safetensors many --out other --batch 64 $small
 cmp other/embeddings.npy parts/embeddings.npy
+
+# A folder in use.
+"$embed" a.safetensors many --out busy --batch 1 --input 448x448 --threads 2 --workers 1 --no-progress >busy.out 2>&1 &
+pid=$!
+until [ -s busy/progress.json ]; do sleep 0.01; done
+expect 6 "busy: the folder is in use by process $pid" "$embed" a.safetensors many --out busy --overwrite $small
+kill "$pid"
+wait "$pid" || [ $? -eq 75 ]
 
 # -- gle-eval -------------------------------------------------------------------------------------------------------
 # npy FILE TYPE SHAPE BYTES: an array.
@@ -133,7 +172,12 @@ expect 2 "each once" "$eval" $a --strategies B,B
 expect 2 "reach beyond the 4 images" "$eval" $a --strategies R --k1 4
 expect 0 '"k1": 3' "$eval" $a --strategies R --json -  # the published values, as far as there are images
 expect 2 "market not in {cub" "$eval" $a --preset market
-expect 0 '"k1": 3' "$eval" $a --preset market1501 --json -
+expect 0 '"k1": 3' "$eval" $a --strategies R --preset market1501 --json -
+expect 2 "--preset is of --strategies" "$eval" $a --preset market1501
+expect 2 "--input goes with models" "$eval" e --input 64x64
+expect 2 "--restarts is of NMI" "$eval" $a --restarts 2 --no-nmi
+expect 2 "here queries and gallery are two" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --strategies R --duplicate-self
+expect 0 '"lambda": 0.3' "$eval" $a --cameras cameras.npy --strategies R --json -
 expect 2 "--beta is of B" "$eval" $a --strategies R --beta 1
 expect 2 "bootstrap" "$eval" $a --bootstrap 20
 expect 0 "R@2" "$eval" --ks 1,2 e
@@ -159,6 +203,15 @@ grep -A 1 "^$picture" out | grep -qF "${picture#set/}"
 head -c 8 found.png | cmp - <(printf '\x89PNG\r\n\x1a\n')
 grep -qF '"distance"' found.json
 expect 2 "41 neighbours asked of a gallery of 40" "$search" e "$picture" --k 41
+expect 0 "  5  " "$search" listed "$picture"  # 10, as far as there are pictures
+expect 2 "6 neighbours asked of a gallery of 5" "$search" listed "$picture" --k 6
+# Two boxes of one picture look as one of it and one of a copy.
+for other in p q; do
+  boxes $other.csv $other.png
+  expect 0 "2 embeddings" "$embed" tiny.safetensors $other.csv --out of_$other $small
+  expect 0 "  2  " "$search" of_$other p.png --sheet sheet_$other.png
+done
+cmp sheet_p.png sheet_q.png
 expect 3 "nosuch.png" "$search" e nosuch.png
 expect 3 "meta.json" "$search" empty "$picture"
 expect 4 "not the model" "$search" e "$picture" --model b.safetensors

@@ -76,12 +76,12 @@ OpenedModel open_model(Backend& backend, const std::string& path, const ModelOpt
   model.checksum = crc32c(bytes);
   const WeightFile file = parse_weights(bytes, model.path);
   InputDescription input;
-  if (!options.network.empty()) {
-    model.network = named_network(backend, options.network, file);
-    input = has_description(file) ? description_of(file).input : published_input(options.network);
-  } else if (has_description(file)) {
+  if (has_description(file)) {
     model.network = open_network(backend, file);
     input = description_of(file).input;
+  } else if (!options.network.empty()) {
+    model.network = named_network(backend, options.network, file);
+    input = published_input(options.network);
   } else {
     fail(ErrorCode::weights, model.path, ": does not say what network it is of; name it with --network");
   }
@@ -97,6 +97,11 @@ std::vector<OpenedModel> open_models(Backend& backend, const std::vector<std::st
   std::vector<OpenedModel> models;
   for (const std::string& path : paths) {
     models.push_back(open_model(backend, path, options));
+  }
+  // Of several, it may be meant for another of them.
+  if (models.size() == 1 && !options.network.empty() && models[0].network->options().name != options.network) {
+    fail(ErrorCode::weights, models[0].path, ": does not fit ", options.network, ": it says that it is of ",
+         models[0].network->options().name);
   }
   return models;
 }

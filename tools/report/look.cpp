@@ -86,14 +86,10 @@ std::vector<Found> search(Backend& backend, ThreadPool& pool, const Rows& querie
     Found& result = found[static_cast<size_t>(query)];
     const int32_t label = id.query_labels[static_cast<size_t>(query)];
     for (size_t g = 0; g < row.size(); ++g) {
-      const bool same = id.gallery_labels[g] == label;
-      const bool self = id.same_set && static_cast<int64_t>(g) == query;
-      const bool seen =
-          !id.gallery_cameras.empty() && same && id.gallery_cameras[g] == id.query_cameras[static_cast<size_t>(query)];
-      if (self || seen || id.gallery_labels[g] == Identities::kJunk) {
+      if (ignores(id, query, static_cast<int64_t>(g))) {
         row[g] = INFINITY;
       } else {
-        result.counts = result.counts || same;
+        result.counts = result.counts || id.gallery_labels[g] == label;
       }
     }
     result.nearest.resize(static_cast<size_t>(k));

@@ -1,4 +1,4 @@
-#include "training/folder_lock.h"
+#include "models/files/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Takes the lock, or says who has it.
-int lock_of(const fs::path& path) {
+int lock_of(const fs::path& path, const char* what) {
   const int descriptor = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (descriptor == -1) {
     fail(ErrorCode::io, path.string(), ": creating failed: ", std::strerror(errno));
@@ -27,7 +27,7 @@ int lock_of(const fs::path& path) {
     std::string holder;
     std::ifstream(path) >> holder;
     ::close(descriptor);
-    fail(ErrorCode::io, path.parent_path().string(), ": the run is in use by process ", holder,
+    fail(ErrorCode::io, path.parent_path().string(), ": ", what, " is in use by process ", holder,
          "; wait for it, or stop it");
   }
   const std::string process = std::to_string(::getpid()) + "\n";
@@ -50,9 +50,9 @@ void make_folder(const fs::path& path) {
   }
 }
 
-FolderLock::FolderLock(const fs::path& folder) : descriptor_(-1) {
+FolderLock::FolderLock(const fs::path& folder, const char* what) : descriptor_(-1) {
   make_folder(folder);
-  descriptor_ = lock_of(folder / ".lock");
+  descriptor_ = lock_of(folder / ".lock", what);
 }
 
 // The file stays: to remove it would let two others lock two files of one name.

@@ -8,10 +8,10 @@ namespace gle {
 void make_folder(const std::filesystem::path& path);
 
 // One process at a time may hold a folder: kept until it is destroyed, or the process ends in whatever way.
-// ErrorCode::io if another has it.
+// ErrorCode::io if another has it, which says that `what` is in use.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& folder);
+  explicit FolderLock(const std::filesystem::path& folder, const char* what = "the run");
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
