@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "results.md")
 MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
 COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": MARKET, "cub-short": CUB, "cub-epochs": CUB}
-COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0"]
+COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0", "#c23b3b"]
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
 EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
@@ -140,7 +140,16 @@ def tick_step(span, most):
 def svg(path, title, x_label, y_label, series, x_names=()):
     """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed). With x_names x counts
     them."""
-    width, height, left, right, top, bottom = 720, 360, 56, 12, 40, 44
+    width, height, left, right, bottom = 720, 360, 56, 12, 44
+    legend = []
+    x, row = left, 0
+    for name, _, _ in series:
+        wide = 42 + 6.5 * len(name)
+        if x > left and x + wide > width - right:
+            x, row = left, row + 1
+        legend.append((x, 30 + 16 * row))
+        x += wide
+    top = 40 + 16 * row
     xs = [point[0] for _, points, _ in series for point in points]
     ys = [y for _, points, _ in series for point in points for y in point[1:]]
     low, high = min(ys), max(ys)
@@ -171,7 +180,6 @@ def svg(path, title, x_label, y_label, series, x_names=()):
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
                  "</text>")
-    legend = left
     for i, (name, points, dashed) in enumerate(series):
         colour = COLOURS[i % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if dashed else ""
@@ -182,9 +190,8 @@ def svg(path, title, x_label, y_label, series, x_names=()):
                 (at, middle), (_, bottom_end), (_, top_end) = place(x, y), place(x, ends[0]), place(x, ends[1])
                 parts.append(f'<circle cx="{at:.1f}" cy="{middle:.1f}" r="3.5" fill="{colour}"/>'
                              f'<path class="c" stroke="{colour}" d="M{at - 4:.1f} {bottom_end:.1f}h8m-4 0V{top_end:.1f}m-4 0h8"/>')
-        parts.append(f'<path class="c" stroke="{colour}"{dash} d="M{legend} 30h24"/>'
-                     f'<text x="{legend + 30}" y="34">{name}</text>')
-        legend += 42 + 6.5 * len(name)
+        x, y = legend[i]
+        parts.append(f'<path class="c" stroke="{colour}"{dash} d="M{x} {y}h24"/><text x="{x + 30}" y="{y + 4}">{name}</text>')
     with open(path, "w") as out:
         out.write("\n".join(parts) + "\n</svg>\n")
 
