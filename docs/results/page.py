@@ -216,7 +216,7 @@ def learning_curve():
     rates = [[f"{names[c['side']]}, seed {c['seed']}", str(len(c["loss"])), f"{c['processor_seconds']:.0f} s"]
              for c in curves]
     return ("![loss over steps](results/learning-curve.svg)\n\n" +
-            markdown(["one curve", "the other", "they differ by (root mean square)", "means of the last 50 steps by"], rows) +
+            markdown(["one curve", "the other", "they differ by (root mean square of means over 10 steps)", "means of the last 50 steps by"], rows) +
             "\n\n" + markdown(["run", "steps", "processor"], rates))
 
 
