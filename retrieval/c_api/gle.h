@@ -22,8 +22,8 @@ typedef enum gle_status {
   GLE_OK = 0,
   GLE_RUNTIME = 1,
   GLE_USAGE = 2,   /* an argument is wrong */
-  GLE_DATA = 3,    /* a picture cannot be read */
-  GLE_WEIGHTS = 4, /* a model or index file is damaged, or of another kind */
+  GLE_DATA = 3,    /* a picture cannot be read, an index is damaged */
+  GLE_WEIGHTS = 4, /* a model file is damaged, or of another kind */
   GLE_MEMORY = 5,
   GLE_IO = 6,
   GLE_NOT_FINITE = 7
