@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "engine/error.h"
 #include "retrieval/distances.h"
@@ -124,22 +123,6 @@ bool has_junk(const Identities& id) {
   return has(id.gallery_labels) || has(id.query_labels);
 }
 
-// Of each query its place in the gallery, or -1; nothing if all have none.
-std::vector<int32_t> places_of(std::span<const uint32_t> queries, std::span<const uint32_t> gallery) {
-  std::unordered_map<uint32_t, int32_t> places;
-  for (size_t i = 0; i < gallery.size(); ++i) {
-    places.emplace(gallery[i], static_cast<int32_t>(i));
-  }
-  std::vector<int32_t> result;
-  bool any = false;
-  for (const uint32_t item : queries) {
-    const auto found = places.find(item);
-    any |= found != places.end();
-    result.push_back(found == places.end() ? -1 : found->second);
-  }
-  return any ? result : std::vector<int32_t>();
-}
-
 }  // namespace
 
 Identities identities_of(const data::Dataset& data, std::span<const uint32_t> queries,
@@ -155,7 +138,18 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
   fill(gallery, id.gallery_labels, id.gallery_cameras);
   id.same_set = std::equal(queries.begin(), queries.end(), gallery.begin(), gallery.end());
   if (!id.same_set) {
-    id.self = places_of(queries, gallery);
+    std::vector<int32_t> places(data.items.size(), -1);
+    for (size_t i = 0; i < gallery.size(); ++i) {
+      places[gallery[i]] = static_cast<int32_t>(i);
+    }
+    bool any = false;
+    for (const uint32_t item : queries) {
+      id.self.push_back(places[item]);
+      any |= places[item] >= 0;
+    }
+    if (!any) {
+      id.self.clear();
+    }
   }
   if (std::all_of(id.gallery_cameras.begin(), id.gallery_cameras.end(), [](int32_t camera) { return camera < 0; })) {
     id.query_cameras.clear();

@@ -58,7 +58,10 @@ def results_of(data):
 
 def clock(times):
     """Of runs, on average. Of one that went on after an interruption only the last part is known, and the rest guessed."""
-    known = statistics.fmean(t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in times)
+    measured = [t for t in times if t["steps"] > t["from_step"]]  # of others only the evaluation at the end
+    if not measured:
+        return ""
+    known = statistics.fmean(t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in measured)
     about = "about " if any(t["from_step"] for t in times) else ""
     return about + (f"{known / 60:.0f} min" if known >= 90 else f"{known:.0f} s")
 
