@@ -83,9 +83,13 @@ int info(const Arguments& arguments) {
   const Shape images{batch, h, w, 3};
   const auto print = [&](const char* what, Mode mode, bool recompute) {
     options.recompute = recompute;
-    const MemoryPlan plan = plan_memory(options, images, mode);
-    std::printf("%-30s %8.0f MiB, of which activations %.0f MiB\n", what, mebibytes(plan.peak),
-                mebibytes(plan.peak - plan.parameters));
+    try {
+      const MemoryPlan plan = plan_memory(options, images, mode);
+      std::printf("%-30s %8.0f MiB, of which activations %.0f MiB\n", what, mebibytes(plan.peak),
+                  mebibytes(plan.peak - plan.parameters));
+    } catch (const Error& error) {  // as one small picture, of which batch-norm has no variance
+      std::printf("%-30s not possible: %s\n", what, error.what());
+    }
   };
   std::printf("memory for a batch of %lld, without an optimiser's moments and kernels' scratch:\n",
               static_cast<long long>(batch));

@@ -27,7 +27,7 @@ SWEEPS = {
     "cub-short": {
         "steps": ("CUB-200-2011: refinement steps", "T", {"Group Loss": {t: f"steps-{t}" for t in range(6)}}),
         "temperature": ("CUB-200-2011: temperature", "temperature",
-                        {"Group Loss": {3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}}),
+                        {"Group Loss": {1: "temperature-1", 3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}}),
         "anchors": ("CUB-200-2011: anchors a class", "anchors",
                     {"of 4 pictures": {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"},
                      "of 8 pictures": {1: "classes-4", 3: "classes-4-anchors-3"}}),
@@ -141,20 +141,20 @@ def tick_step(span, most):
 
 
 def svg(path, title, x_label, y_label, series, x_names=()):
-    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed). With x_names x counts
-    them."""
+    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed[, colour]), of a colour of
+    its own or of that number. With x_names x counts them."""
     width, height, left, right, bottom = 720, 360, 56, 12, 44
     legend = []
     x, row = left, 0
-    for name, _, _ in series:
+    for name, *_ in series:
         wide = 42 + 6.5 * len(name)
         if x > left and x + wide > width - right:
             x, row = left, row + 1
         legend.append((x, 30 + 16 * row))
         x += wide
     top = 40 + 16 * row
-    xs = [point[0] for _, points, _ in series for point in points]
-    ys = [y for _, points, _ in series for point in points for y in point[1:]]
+    xs = [point[0] for _, points, *_ in series for point in points]
+    ys = [y for _, points, *_ in series for point in points for y in point[1:]]
     low, high = min(ys), max(ys)
     step = tick_step(high - low, 7)
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
@@ -183,8 +183,8 @@ def svg(path, title, x_label, y_label, series, x_names=()):
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
                  "</text>")
-    for i, (name, points, dashed) in enumerate(series):
-        colour = COLOURS[i % len(COLOURS)]
+    for i, (name, points, dashed, *number) in enumerate(series):
+        colour = COLOURS[(number or [i])[0] % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if dashed else ""
         line = "M" + "L".join("{:.1f} {:.1f}".format(*place(*point[:2])) for point in points)
         parts.append(f'<path class="c" stroke="{colour}"{dash} d="{line}"/>')
@@ -262,10 +262,10 @@ def epochs():
     if not runs:
         return ""
     series = []
-    for result in runs:
+    for number, result in enumerate(runs):
         for column, kind in (("train R@1", "trained"), ("R@1", "left out")):
             series.append((f"{result['run'].removeprefix('cub-epochs-')}, {kind}",
-                           [(e["step"], 100 * e[column]) for e in result["evaluations"]], kind == "trained"))
+                           [(e["step"], 100 * e[column]) for e in result["evaluations"]], kind == "trained", number))
     svg(os.path.join(HERE, "cub-epochs.svg"), "CUB-200-2011: recall at the end of each epoch", "step", "R@1, %", series)
     return "![recall over epochs](results/cub-epochs.svg)"
 
