@@ -52,22 +52,33 @@ evaluate() {
   "$bin/gle-eval" "${@:3}" "$1" "${strategies[@]}" --bootstrap 200 --threads "$threads" --no-progress --json "$2"
 }
 
+# The lines of a run's log that are of a kind, as members of a list: logged KIND FOLDER
+logged() {
+  { grep "\"kind\":\"$1\"" "$2/metrics.jsonl" || true; } | paste -sd,
+}
+
+# What a run is: config, what it sets beside it, and the run whose weights it begins with. A variant is all that its base is,
+# and then what its own line says.
+describe() {
+  local variant setting
+  config=$configs/$1.toml
+  [ ! -s "$config" ] || return 0
+  read -ra variant <<<"$(grep "^$1 " "$configs/variants.txt" || true)"
+  [ ${#variant[@]} -gt 2 ] || { echo "runs.sh: $configs has no $1.toml, nor a line of it in variants.txt" >&2; exit 2; }
+  describe "${variant[1]}"
+  for setting in "${variant[@]:2}"; do
+    case $setting in
+      from=scratch) from= ;;
+      from=*) from=${setting#from=} ;;
+      *) settings+=(--set "$setting") ;;
+    esac
+  done
+}
+
 run() {
-  local name=$1 seed=$2 folder=$out/$1-$2 from=
+  local name=$1 seed=$2 folder=$out/$1-$2 config settings=() from= weights=() data
   case $name in cub-*) from=imagenet ;; esac
-  local config=$configs/$name.toml settings=() variant=() weights=() data setting
-  if [ ! -s "$config" ]; then
-    read -ra variant <<<"$(grep "^$name " "$configs/variants.txt" || true)"
-    [ ${#variant[@]} -gt 2 ] || { echo "runs.sh: $configs has no $name.toml, nor a line of it in variants.txt" >&2; exit 2; }
-    config=$configs/${variant[1]}.toml
-    for setting in "${variant[@]:2}"; do
-      case $setting in
-        from=scratch) from= ;;
-        from=*) from=${setting#from=} ;;
-        *) settings+=(--set "$setting") ;;
-      esac
-    done
-  fi
+  describe "$name"
   data=$(data_of "$name")
   case $from in
     "") ;;
@@ -84,10 +95,10 @@ run() {
   {
     printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
     cat "$folder/time.json"
-    printf ',\n"losses": [\n'
-    sed -n 's/.*"step":\([0-9]*\),"kind":"training".*"loss":\([0-9.e+-]*\).*/[\1, \2]/p' "$folder/metrics.jsonl" | paste -sd,
+    printf ',\n"training": [\n'
+    logged training "$folder"
     printf '],\n"evaluations": [\n'
-    grep '"kind":"evaluation"' "$folder/metrics.jsonl" | paste -sd, || true
+    logged evaluation "$folder"
     printf '],\n"evaluation": '
     cat "$folder/eval.json"
     printf '}\n'

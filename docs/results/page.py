@@ -224,8 +224,8 @@ def learning_curve():
 
 
 def losses(data):
-    series = [(f"{r['run']}, seed {r['seed']}", points_of(*zip(*r["losses"])), False)
-              for r in results_of(data) if len(r["losses"]) >= WINDOW]
+    series = [(f"{r['run']}, seed {r['seed']}", points_of(*zip(*((row["step"], row["loss"]) for row in r["training"]))), False)
+              for r in results_of(data) if len(r["training"]) >= WINDOW]
     if not series:
         return ""
     svg(os.path.join(HERE, f"{data}-losses.svg"), f"{data}: training loss", "step", "loss", series)
