@@ -93,7 +93,9 @@ run() {
     --threads "$threads" --out "$folder" --resume auto --no-progress
   evaluate "$data" "$folder/eval.json" "$folder"
   {
-    printf '{"run": "%s", "seed": %s,\n"time": ' "$name" "$seed"
+    printf '{"run": "%s", "seed": %s,\n"environment": ' "$name" "$seed"
+    cat "$folder/env.json"
+    printf ',\n"time": '
     cat "$folder/time.json"
     printf ',\n"training": [\n'
     logged training "$folder"
@@ -119,7 +121,8 @@ ensemble() {
     printf '{"run": "%s", "seeds": [%s],\n"evaluation": ' "$name" "$members"
     cat "$out/$file"
     printf '}\n'
-  } >"$results/$file"
+  } >"$results/$file.new"
+  mv "$results/$file.new" "$results/$file"
 }
 
 mkdir -p "$results"

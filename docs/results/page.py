@@ -12,8 +12,10 @@ import statistics
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "results.md")
 MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
-COLUMNS = {"market": MARKET, "cub": CUB, "market-short": MARKET, "market-fine": MARKET, "cub-short": CUB, "cub-epochs": CUB}
-COLOURS = ["#2a78d6", "#e07b00", "#7a7a7a", "#2f9e63", "#b04ac0", "#c23b3b"]
+COLUMNS = {"market": MARKET, "market-short": MARKET, "market-fine": MARKET, "cub": CUB, "cub-short": CUB, "cub-epochs": CUB,
+           "cub-scratch": CUB}
+COLOURS = ["#2a78d6", "#2f9e63", "#b04ac0", "#c23b3b", "#e07b00", "#7a7a7a", "#8a6d3b"]
+COLOURS_OF_OTHERS = {"cross-entropy": 4, "proxy-nca": 5, "triplet": 6}  # the same in every curve
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
 EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
@@ -49,11 +51,15 @@ def order():
         return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
 
 
+def group_of(run):
+    return max((data for data in COLUMNS if run.startswith(data + "-")), key=len)
+
+
 def results_of(data):
     paths = [os.path.basename(path) for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*.json")))]
-    found = [load(path) for path in paths if "-" in data or path.split("-")[1] not in ("short", "fine", "epochs")]
+    found = [result for result in map(load, paths) if "time" in result and group_of(result["run"]) == data]
     places = {run: i for i, run in enumerate(order())}
-    return sorted((result for result in found if "time" in result), key=lambda result: places.get(result["run"], -1))
+    return sorted(found, key=lambda result: places.get(result["run"], -1))
 
 
 def clock(times):
@@ -141,8 +147,8 @@ def tick_step(span, most):
 
 
 def svg(path, title, x_label, y_label, series, x_names=()):
-    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed[, colour]), of a colour of
-    its own or of that number. With x_names x counts them."""
+    """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed[, number of the colour]),
+    else each has the next colour. With x_names x counts them."""
     width, height, left, right, bottom = 720, 360, 56, 12, 44
     legend = []
     x, row = left, 0
@@ -233,11 +239,8 @@ def losses(data):
 
 
 def sweeps(data):
-    results = {run: [result["evaluation"]["rows"][0] for result in seeds] for run, seeds in by_run(results_of(data)).items()}
-
-    def mean(rows):
-        return 100 * statistics.fmean(row["R@1"] for row in rows)
-
+    """Of the first seed alone, as most runs have no other."""
+    results = {run: seeds[0]["evaluation"]["rows"][0] for run, seeds in by_run(results_of(data)).items()}
     pictures = []
     curves = dict(SWEEPS.get(data, {}))
     others = [name for name in curves.pop("others", []) if f"{data}-{name}" in results]
@@ -246,12 +249,14 @@ def sweeps(data):
                  for line, runs in lines.items()}
         xs = [x for x in dict.fromkeys(x for runs in lines.values() for x in runs) if any(x in runs for runs in found.values())]
         if len(xs) > 1:
-            series = [(line, [(xs.index(x), mean(rows), *(100 * end for end in spread(rows, "R@1") or ()))
-                              for x, rows in runs.items()], False) for line, runs in found.items() if runs]
+            series = []
+            for number, (line, runs) in enumerate((line, runs) for line, runs in found.items() if runs):
+                series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *spread([row], "R@1"))))
+                                      for x, row in runs.items()], False, number))
             for other in others:
-                level = mean(results[f"{data}-{other}"])
-                series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True))
-            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %", series, [str(x) for x in xs])
+                level = 100 * results[f"{data}-{other}"]["R@1"]
+                series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True, COLOURS_OF_OTHERS[other]))
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %, seed 1", series, [str(x) for x in xs])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
@@ -262,12 +267,19 @@ def epochs():
     if not runs:
         return ""
     series = []
-    for number, result in enumerate(runs):
+    for result in runs:
+        loss = result["run"].removeprefix("cub-epochs-")
         for column, kind in (("train R@1", "trained"), ("R@1", "left out")):
-            series.append((f"{result['run'].removeprefix('cub-epochs-')}, {kind}",
-                           [(e["step"], 100 * e[column]) for e in result["evaluations"]], kind == "trained", number))
+            series.append((f"{loss}, {kind}", [(e["step"], 100 * e[column]) for e in result["evaluations"]], kind == "trained",
+                           COLOURS_OF_OTHERS.get(loss, 0)))
     svg(os.path.join(HERE, "cub-epochs.svg"), "CUB-200-2011: recall at the end of each epoch", "step", "R@1, %", series)
     return "![recall over epochs](results/cub-epochs.svg)"
+
+
+def pulls():
+    columns = ["one class", "one class, one an anchor", "two classes"]
+    rows = [[str(row["temperature"]), str(row["T"])] + [f"{1000 * row[c]:+.1f}" for c in columns] for row in load("cub-pulls.json")]
+    return markdown(["temperature", "T"] + columns, rows)
 
 
 def ensembles():
@@ -288,7 +300,7 @@ def ensembles():
     return "\n\n".join(parts)
 
 
-PARTS = {"learning curve": learning_curve, "cub epochs": epochs, "ensembles": ensembles}
+PARTS = {"learning curve": learning_curve, "cub epochs": epochs, "cub pulls": pulls, "ensembles": ensembles}
 for data in COLUMNS:
     PARTS[f"{data} runs"] = lambda data=data: runs_table(data)
     PARTS[f"{data} strategies"] = lambda data=data: strategies_tables(data)
@@ -303,8 +315,8 @@ def main():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         if begin in page:
             before, rest = page.split(begin)
-            text = make()
-            page = before + begin + (text + "\n" if text else "") + end + rest.split(end)[1]
+            text, after = make(), rest[rest.index(end):]
+            page = before + begin + (text + "\n" if text else "") + after
     with open(PAGE, "w") as out:
         out.write(page)
 
