@@ -93,9 +93,9 @@ run() {
     --threads "$threads" --out "$folder" --resume auto --no-progress
   evaluate "$data" "$folder/eval.json" "$folder"
   {
-    printf '{"run": "%s", "seed": %s,\n"environment": ' "$name" "$seed"
-    cat "$folder/env.json"
-    printf ',\n"time": '
+    printf '{"run": "%s", "seed": %s,\n' "$name" "$seed"
+    sed -n 's/^ *\("backend": .*\)/\1/p' "$folder/env.json"
+    printf '"time": '
     cat "$folder/time.json"
     printf ',\n"training": [\n'
     logged training "$folder"

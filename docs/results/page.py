@@ -29,7 +29,8 @@ SWEEPS = {
     "cub-short": {
         "steps": ("CUB-200-2011: refinement steps", "T", {"Group Loss": {t: f"steps-{t}" for t in range(6)}}),
         "temperature": ("CUB-200-2011: temperature", "temperature",
-                        {"Group Loss": {1: "temperature-1", 3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}}),
+                        {"T 1": {1: "temperature-1", 3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"},
+                         "T 3": {3: "temperature-3-steps-3", 24: "steps-3"}}),
         "anchors": ("CUB-200-2011: anchors a class", "anchors",
                     {"of 4 pictures": {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"},
                      "of 8 pictures": {1: "classes-4", 3: "classes-4-anchors-3"}}),
