@@ -94,7 +94,7 @@ run() {
   evaluate "$data" "$folder/eval.json" "$folder"
   {
     printf '{"run": "%s", "seed": %s,\n' "$name" "$seed"
-    sed -n 's/^ *\("backend": .*\)/\1/p' "$folder/env.json"
+    sed -nE 's/^ *("(revision|backend)": .*)/\1/p' "$folder/env.json"
     printf '"time": '
     cat "$folder/time.json"
     printf ',\n"training": [\n'

@@ -7,6 +7,7 @@
 #include "data/decode.h"
 #include "tools/cli/command.h"
 #include "tools/cli/config_file.h"
+#include "tools/revision.h"
 #include "training/metrics_log.h"
 
 namespace gle::tools {
@@ -52,9 +53,9 @@ std::string environment_text(const TrainingConfig& config, const Backend& backen
       break;
     }
   }
-  return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"compiler\": " + json_text(__VERSION__) +
-         ",\n  \"backend\": " + json_text(backend.description()) + ",\n  \"ranks\": " + json_text(ranks) +
-         ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
+  return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"revision\": " + json_text(revision()) +
+         ",\n  \"compiler\": " + json_text(__VERSION__) + ",\n  \"backend\": " + json_text(backend.description()) +
+         ",\n  \"ranks\": " + json_text(ranks) + ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
          ",\n  \"system\": " + json_text(std::string(system.sysname) + " " + system.release) +
          ",\n  \"cpu\": " + json_text(cpu) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
 }
