@@ -7,6 +7,7 @@
 #               of other settings is refused
 #     --plain   evaluate without GL++'s strategies, which take some minutes
 #     --ensembles   then evaluate the first two seeds of each run together, the first three, and so on
+# With GLE_ISA=avx2 in the environment runs and figures have that in their names, since other instructions round differently.
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
 # the programs (build/release/tools, or GLE_BIN).
 set -euo pipefail
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     --out) out=$2; shift 2 ;;
     --plain) plain=yes; shift ;;
     --ensembles) ensembles=yes; shift ;;
-    --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -29,6 +30,7 @@ bin=${GLE_BIN:-$root/build/release/tools}
 results=$root/docs/results
 
 configs=$root/tools/configs/runs
+isa=${GLE_ISA:+-$GLE_ISA}
 
 data_of() {
   case $1 in
@@ -76,7 +78,7 @@ describe() {
 }
 
 run() {
-  local name=$1 seed=$2 folder=$out/$1-$2 config settings=() from= weights=() data
+  local name=$1 seed=$2 folder=$out/$1$isa-$2 config settings=() from= weights=() data
   case $name in cub-*) from=imagenet ;; esac
   describe "$name"
   data=$(data_of "$name")
@@ -85,7 +87,7 @@ run() {
     imagenet) weights=(--weights "${WEIGHTS:?of Inception-v3, by tools/get-weights.sh}") ;;
     *)
       run "$from" "$seed"
-      weights=(--weights "$out/$from-$seed/checkpoints/last.gle")
+      weights=(--weights "$out/$from$isa-$seed/checkpoints/last.gle")
       ;;
   esac
   # Of a complete run it looks whether it was made with these settings.
@@ -104,8 +106,8 @@ run() {
     printf '],\n"evaluation": '
     cat "$folder/eval.json"
     printf '}\n'
-  } >"$results/$name-$seed.json.new"
-  mv "$results/$name-$seed.json.new" "$results/$name-$seed.json"
+  } >"$results/$name$isa-$seed.json.new"
+  mv "$results/$name$isa-$seed.json.new" "$results/$name$isa-$seed.json"
 }
 
 # The runs of the first COUNT seeds as one model.
@@ -113,9 +115,9 @@ ensemble() {
   local name=$1 count=$2 models=() members seed file
   members=$(cut -d, -f "1-$count" <<<"$seeds")
   for seed in ${members//,/ }; do
-    models+=("$out/$name-$seed")
+    models+=("$out/$name$isa-$seed")
   done
-  file=$name-${members//,/-}-ensemble.json
+  file=$name$isa-${members//,/-}-ensemble.json
   evaluate "$(data_of "$name")" "$out/$file" "${models[@]}"
   {
     printf '{"run": "%s", "seeds": [%s],\n"evaluation": ' "$name" "$members"

@@ -29,8 +29,7 @@ SWEEPS = {
     "cub-short": {
         "steps": ("CUB-200-2011: refinement steps", "T", {"Group Loss": {t: f"steps-{t}" for t in range(6)}}),
         "temperature": ("CUB-200-2011: temperature", "temperature",
-                        {"T 1": {1: "temperature-1", 3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"},
-                         "T 3": {3: "temperature-3-steps-3", 24: "steps-3"}}),
+                        {"Group Loss": {1: "temperature-1", 3: "temperature-3", 10: "temperature-10", 24: "steps-1", 50: "temperature-50"}}),
         "anchors": ("CUB-200-2011: anchors a class", "anchors",
                     {"of 4 pictures": {0: "anchors-0", 1: "steps-1", 2: "anchors-2", 3: "anchors-3"},
                      "of 8 pictures": {1: "classes-4", 3: "classes-4-anchors-3"}}),
@@ -97,10 +96,15 @@ def markdown(head, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
+def label(result):
+    """Runs are made with AVX-512, if they do not say otherwise."""
+    return f"`{result['run']}`" + (" (AVX2)" if "avx2" in result.get("backend", "") else "")
+
+
 def by_run(results):
     groups = {}
     for result in results:
-        groups.setdefault(result["run"], []).append(result)
+        groups.setdefault(label(result), []).append(result)
     return groups
 
 
@@ -110,7 +114,7 @@ def runs_table(data):
     for run, seeds in by_run(results_of(data)).items():
         lines = [result["evaluation"]["rows"][0] for result in seeds]
         times = [result["time"] for result in seeds]
-        rows.append([f"`{run}`", ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
+        rows.append([run, ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
                      clock(times),
                      with_spread(lines, columns[0])] + [mean_percent(lines, c) for c in columns[1:]])
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
@@ -125,7 +129,7 @@ def strategies_tables(data):
             lines = zip(*(result["evaluation"]["rows"] for result in full))
             rows = [[line[0]["strategies"]] + [mean_percent(line, c) for c in columns] for line in lines]
             values = full[0]["evaluation"]["values"]
-            caption = (f"`{run}`, seed {', '.join(str(result['seed']) for result in full)}: pooling "
+            caption = (f"{run}, seed {', '.join(str(result['seed']) for result in full)}: pooling "
                        f"{values['max_share']:.3g}, beta {values['beta']:.3g}, slope {values['slope']:.3g}, "
                        f"k1 {values['k1']}, k2 {values['k2']}, lambda {values['lambda']:.3g}.")
             parts.append(caption + "\n\n" + markdown(["strategies"] + columns, rows))
@@ -244,18 +248,18 @@ def sweeps(data):
     results = {run: seeds[0]["evaluation"]["rows"][0] for run, seeds in by_run(results_of(data)).items()}
     pictures = []
     curves = dict(SWEEPS.get(data, {}))
-    others = [name for name in curves.pop("others", []) if f"{data}-{name}" in results]
+    others = [name for name in curves.pop("others", []) if f"`{data}-{name}`" in results]
     for name, (title, x_label, lines) in curves.items():
-        found = {line: {x: results[f"{data}-{run}"] for x, run in runs.items() if f"{data}-{run}" in results}
+        found = {line: {x: results[f"`{data}-{run}`"] for x, run in runs.items() if f"`{data}-{run}`" in results}
                  for line, runs in lines.items()}
         xs = [x for x in dict.fromkeys(x for runs in lines.values() for x in runs) if any(x in runs for runs in found.values())]
         if len(xs) > 1:
             series = []
             for number, (line, runs) in enumerate((line, runs) for line, runs in found.items() if runs):
-                series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *spread([row], "R@1"))))
+                series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *(spread([row], "R@1") or ()))))
                                       for x, row in runs.items()], False, number))
             for other in others:
-                level = 100 * results[f"{data}-{other}"]["R@1"]
+                level = 100 * results[f"`{data}-{other}`"]["R@1"]
                 series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True, COLOURS_OF_OTHERS[other]))
             svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %, seed 1", series, [str(x) for x in xs])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
@@ -278,9 +282,10 @@ def epochs():
 
 
 def pulls():
-    columns = ["one class", "one class, one an anchor", "two classes"]
-    rows = [[str(row["temperature"]), str(row["T"])] + [f"{1000 * row[c]:+.1f}" for c in columns] for row in load("cub-pulls.json")]
-    return markdown(["temperature", "T"] + columns, rows)
+    found = load("cub-pulls.json")
+    columns = [column for column in found[0] if column not in ("temperature", "T")]
+    return markdown(["temperature", "T"] + columns,
+                    [[str(row["temperature"]), str(row["T"])] + [f"{1000 * row[c]:+.1f}" for c in columns] for row in found])
 
 
 def ensembles():
@@ -290,11 +295,11 @@ def ensembles():
         rows = []
         for run, results in by_run(load(os.path.basename(path)) for path in paths).items():
             seeds = max((result["seeds"] for result in results), key=len)
-            singles = [load(f"{run}-{seed}.json")["evaluation"]["rows"][0] for seed in seeds]
-            rows.append([f"`{run}`", f"1 (mean of {len(seeds)})", "none"] + [mean_percent(singles, c) for c in COLUMNS[data]])
+            singles = [load(f"{results[0]['run']}-{seed}.json")["evaluation"]["rows"][0] for seed in seeds]
+            rows.append([run, f"1 (mean of {len(seeds)})", "none"] + [mean_percent(singles, c) for c in COLUMNS[data]])
             for result in sorted(results, key=lambda result: len(result["seeds"])):
                 for line in result["evaluation"]["rows"]:
-                    rows.append([f"`{run}`", str(len(result["seeds"])), line["strategies"]] +
+                    rows.append([run, str(len(result["seeds"])), line["strategies"]] +
                                 [percent(line, c) for c in COLUMNS[data]])
         if rows:
             parts.append(markdown(["run", "models", "strategies"] + COLUMNS[data], rows))

@@ -1,4 +1,5 @@
-"""What the Group Loss asks of pairs of pictures: its slope over their similarity, by kind of pair, over batches of a data set.
+"""What the Group Loss asks of pairs of pictures: the slope of a batch's loss over their similarity, by kind of pair, over
+batches of a data set. Pairs whose similarity is clamped are left out.
 
     gle-embed RUN DATA --split train --out embedded
     gle-model import RUN/checkpoints/last.gle model.safetensors
@@ -12,7 +13,8 @@ import sys
 import numpy as np
 
 BATCHES, CLASSES, SAMPLES, ANCHORS = 100, 8, 4, 1
-SETTINGS = [(24, 1), (24, 2), (24, 3), (24, 5), (10, 1), (3, 1), (3, 2), (3, 3), (1, 1), (1, 3)]  # temperature, T
+KINDS = ["one class, neither an anchor", "one class, one an anchor", "one class, all", "two classes, neither an anchor"]
+SETTINGS = [(50, 1), (24, 1), (24, 2), (24, 3), (24, 5), (10, 1), (3, 1), (3, 2), (3, 3), (1, 1), (1, 3)]  # temperature, T
 
 
 def tensors(path):
@@ -53,7 +55,7 @@ def main():
     centred /= np.linalg.norm(centred, axis=1, keepdims=True)
 
     rng = np.random.default_rng(1)
-    sums = {setting: np.zeros(3) for setting in SETTINGS}
+    sums = {setting: np.zeros(len(KINDS)) for setting in SETTINGS}
     for _ in range(BATCHES):
         items = np.concatenate([rng.choice(np.flatnonzero(labels == label), SAMPLES, replace=False)
                                 for label in rng.choice(len(classes), CLASSES, replace=False)])
@@ -62,8 +64,8 @@ def main():
         np.fill_diagonal(similarity, 0)
         upper = np.triu(similarity > 0)
         same = labels[items][:, None] == labels[items]
-        either, both = anchor[:, None] | anchor, anchor[:, None] & anchor
-        kinds = [upper & same & ~either, upper & same & either & ~both, upper & ~same]
+        either = anchor[:, None] | anchor
+        kinds = [upper & same & ~either, upper & same & either, upper & same, upper & ~same & ~either]
         for temperature, steps in SETTINGS:
             prior = np.exp((logits[items] - logits[items].max(1, keepdims=True)) / temperature)
             prior /= prior.sum(1, keepdims=True)
@@ -71,9 +73,8 @@ def main():
             slope = slopes(similarity, prior, labels[items], ~anchor, steps)
             slope += slope.T
             sums[temperature, steps] += [slope[kind].mean() for kind in kinds]
-    json.dump([{"temperature": temperature, "T": steps, "one class": a, "one class, one an anchor": b, "two classes": c}
-               for (temperature, steps), (a, b, c) in ((setting, total / BATCHES) for setting, total in sums.items())],
-              sys.stdout, indent=0)
+    json.dump([{"temperature": temperature, "T": steps, **dict(zip(KINDS, total / BATCHES))}
+               for (temperature, steps), total in sums.items()], sys.stdout, indent=0)
     print()
 
 

@@ -34,12 +34,16 @@ gle-train --print-config-reference | cmp - "$source/docs/configuration.md" ||
 keys=$(gle-train --print-config | awk '/^\[/ { section = substr($1, 2, length($1) - 2) } / = / && !/^#/ { print section "." $1 }')
 sections=$(cut -d. -f1 <<<"$keys" | sort -u | paste -sd'|')
 
-# check_runs PAGE WORD...: those that are names of runs have a config or a line in variants.txt.
+# check_runs PAGE WORD...: options of runs.sh that there are, and runs that have a config or a line in variants.txt.
 check_runs() {
   local page=$1 word runs=$source/tools/configs/runs
   for word in "${@:2}"; do
-    [[ "$word" != market-* && "$word" != cub-* ]] || [ -f "$runs/$word.toml" ] || grep -q "^$word " "$runs/variants.txt" ||
-      failed "$page: there is no run $word"
+    case $word in
+      --*) [[ $("$source/tools/runs.sh" --help) = *"[$word"* ]] || failed "$page: tools/runs.sh has no $word" ;;
+      market-* | cub-*)
+        [ -f "$runs/$word.toml" ] || grep -q "^$word " "$runs/variants.txt" || failed "$page: there is no run $word"
+        ;;
+    esac
   done
 }
 
@@ -50,8 +54,11 @@ check_command() {
   case $command in
     gle-bench*) return 0 ;;  # built apart
     gle-*) command -v "$command" >/dev/null || failed "$page: there is no program $command" ;;
-    tools/runs.sh) check_runs "$page" "$@"; return 0 ;;
-    tools/*.sh | tests/*.sh) [ -x "$source/$command" ] || failed "$page: there is no $command"; return 0 ;;
+    tools/*.sh | tests/*.sh)
+      [ -x "$source/$command" ] || failed "$page: there is no $command"
+      [ "$command" != tools/runs.sh ] || check_runs "$page" "$@"
+      return 0
+      ;;
     *) return 0 ;;
   esac
   help=$("$command" --help)
