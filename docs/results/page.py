@@ -291,16 +291,20 @@ def pulls():
 def ensembles():
     parts = []
     for data in ("market", "cub"):
-        paths = sorted(glob.glob(os.path.join(HERE, f"{data}-*-ensemble.json")))
+        groups = {}
+        for path in sorted(glob.glob(os.path.join(HERE, f"{data}-*-ensemble.json"))):
+            result = load(path)
+            seeds = "-".join(map(str, result["seeds"]))
+            groups.setdefault(os.path.basename(path).removesuffix(f"-{seeds}-ensemble.json"), []).append(result)
         rows = []
-        for run, results in by_run(load(os.path.basename(path)) for path in paths).items():
-            seeds = max((result["seeds"] for result in results), key=len)
-            singles = [load(f"{results[0]['run']}-{seed}.json")["evaluation"]["rows"][0] for seed in seeds]
-            rows.append([run, f"1 (mean of {len(seeds)})", "none"] + [mean_percent(singles, c) for c in COLUMNS[data]])
-            for result in sorted(results, key=lambda result: len(result["seeds"])):
+        for models, results in groups.items():
+            results.sort(key=lambda result: len(result["seeds"]))
+            singles = [load(f"{models}-{seed}.json") for seed in results[-1]["seeds"]]
+            run, lines = label(singles[0]), [single["evaluation"]["rows"][0] for single in singles]
+            rows.append([run, f"1 (mean of {len(lines)})", "none"] + [mean_percent(lines, c) for c in COLUMNS[data]])
+            for result in results:
                 for line in result["evaluation"]["rows"]:
-                    rows.append([run, str(len(result["seeds"])), line["strategies"]] +
-                                [percent(line, c) for c in COLUMNS[data]])
+                    rows.append([run, str(len(result["seeds"])), line["strategies"]] + [percent(line, c) for c in COLUMNS[data]])
         if rows:
             parts.append(markdown(["run", "models", "strategies"] + COLUMNS[data], rows))
     return "\n\n".join(parts)
