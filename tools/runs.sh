@@ -7,7 +7,8 @@
 #               of other settings is refused
 #     --plain   evaluate without GL++'s strategies, which take some minutes
 #     --ensembles   then evaluate the first two seeds of each run together, the first three, and so on
-# With GLE_ISA=avx2 in the environment runs and figures have that in their names, since other instructions round differently.
+# Other instructions round differently: runs with GLE_ISA=avx2 in the environment have that in their names, and figures are
+# named by the instructions that the run was made with, if these are not AVX-512.
 # Needs the data sets, MARKET=Market-1501-v15.09.15 and CUB=CUB_200_2011, for CUB the WEIGHTS of tools/get-weights.sh, and
 # the programs (build/release/tools, or GLE_BIN).
 set -euo pipefail
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
     --out) out=$2; shift 2 ;;
     --plain) plain=yes; shift ;;
     --ensembles) ensembles=yes; shift ;;
-    --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "runs.sh: unknown option $1; try --help" >&2; exit 2 ;;
     *) break ;;
   esac
@@ -59,6 +60,16 @@ logged() {
   { grep "\"kind\":\"$1\"" "$2/metrics.jsonl" || true; } | paste -sd,
 }
 
+# The end of the name of figures, by what a run was made with: with the CPU's instructions, or on a GPU.
+made_with() {
+  case $(grep '"backend"' "$1/env.json") in
+    *'"cpu, avx512,'*) ;;
+    *'"cpu, avx2,'*) echo -avx2 ;;
+    *'"cpu, baseline,'*) echo -baseline ;;
+    *) echo -gpu ;;
+  esac
+}
+
 # What a run is: config, what it sets beside it, and the run whose weights it begins with. A variant is all that its base is,
 # and then what its own line says.
 describe() {
@@ -78,7 +89,7 @@ describe() {
 }
 
 run() {
-  local name=$1 seed=$2 folder=$out/$1$isa-$2 config settings=() from= weights=() data
+  local name=$1 seed=$2 folder=$out/$1$isa-$2 config settings=() from= weights=() data file
   case $name in cub-*) from=imagenet ;; esac
   describe "$name"
   data=$(data_of "$name")
@@ -94,6 +105,7 @@ run() {
   "$bin/gle-train" --config "$config" "${settings[@]}" --data "$data" "${weights[@]}" --seed "$seed" \
     --threads "$threads" --out "$folder" --resume auto --no-progress
   evaluate "$data" "$folder/eval.json" "$folder"
+  file=$results/$name$(made_with "$folder")-$seed.json
   {
     printf '{"run": "%s", "seed": %s,\n' "$name" "$seed"
     sed -nE 's/^ *("(revision|backend)": .*)/\1/p' "$folder/env.json"
@@ -106,8 +118,8 @@ run() {
     printf '],\n"evaluation": '
     cat "$folder/eval.json"
     printf '}\n'
-  } >"$results/$name$isa-$seed.json.new"
-  mv "$results/$name$isa-$seed.json.new" "$results/$name$isa-$seed.json"
+  } >"$file.new"
+  mv "$file.new" "$file"
 }
 
 # The runs of the first COUNT seeds as one model.
@@ -117,7 +129,7 @@ ensemble() {
   for seed in ${members//,/ }; do
     models+=("$out/$name$isa-$seed")
   done
-  file=$name$isa-${members//,/-}-ensemble.json
+  file=$name$(made_with "${models[0]}")-${members//,/-}-ensemble.json
   evaluate "$(data_of "$name")" "$out/$file" "${models[@]}"
   {
     printf '{"run": "%s", "seeds": [%s],\n"evaluation": ' "$name" "$members"

@@ -16,6 +16,7 @@ COLUMNS = {"market": MARKET, "market-short": MARKET, "market-fine": MARKET, "cub
            "cub-scratch": CUB}
 COLOURS = ["#2a78d6", "#2f9e63", "#b04ac0", "#c23b3b", "#e07b00", "#7a7a7a", "#8a6d3b"]
 COLOURS_OF_OTHERS = {"cross-entropy": 4, "proxy-nca": 5, "triplet": 6}  # the same in every curve
+USUAL = "avx512"  # what runs are made with, if they do not say otherwise
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
 EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
@@ -96,15 +97,19 @@ def markdown(head, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
-def label(result):
-    """Runs are made with AVX-512, if they do not say otherwise."""
-    return f"`{result['run']}`" + (" (AVX2)" if "avx2" in result.get("backend", "") else "")
+def made_with(result):
+    """Instructions of the CPU, by the name of the backend, as in "cpu, avx2, 1 thread"."""
+    return result.get("backend", f"cpu, {USUAL}").split(", ")[1]
+
+
+def label(run, instructions):
+    return f"`{run}`" + ("" if instructions == USUAL else f" ({instructions.upper()})")
 
 
 def by_run(results):
     groups = {}
     for result in results:
-        groups.setdefault(label(result), []).append(result)
+        groups.setdefault((result["run"], made_with(result)), []).append(result)
     return groups
 
 
@@ -114,7 +119,7 @@ def runs_table(data):
     for run, seeds in by_run(results_of(data)).items():
         lines = [result["evaluation"]["rows"][0] for result in seeds]
         times = [result["time"] for result in seeds]
-        rows.append([run, ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
+        rows.append([label(*run), ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
                      clock(times),
                      with_spread(lines, columns[0])] + [mean_percent(lines, c) for c in columns[1:]])
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
@@ -129,7 +134,7 @@ def strategies_tables(data):
             lines = zip(*(result["evaluation"]["rows"] for result in full))
             rows = [[line[0]["strategies"]] + [mean_percent(line, c) for c in columns] for line in lines]
             values = full[0]["evaluation"]["values"]
-            caption = (f"{run}, seed {', '.join(str(result['seed']) for result in full)}: pooling "
+            caption = (f"{label(*run)}, seed {', '.join(str(result['seed']) for result in full)}: pooling "
                        f"{values['max_share']:.3g}, beta {values['beta']:.3g}, slope {values['slope']:.3g}, "
                        f"k1 {values['k1']}, k2 {values['k2']}, lambda {values['lambda']:.3g}.")
             parts.append(caption + "\n\n" + markdown(["strategies"] + columns, rows))
@@ -245,13 +250,13 @@ def losses(data):
 
 def sweeps(data):
     """Of the first seed alone, as most runs have no other."""
-    results = {run: seeds[0]["evaluation"]["rows"][0] for run, seeds in by_run(results_of(data)).items()}
+    results = {run.removeprefix(data + "-"): seeds[0]["evaluation"]["rows"][0]
+               for (run, instructions), seeds in by_run(results_of(data)).items() if instructions == USUAL}
     pictures = []
     curves = dict(SWEEPS.get(data, {}))
-    others = [name for name in curves.pop("others", []) if f"`{data}-{name}`" in results]
+    others = [name for name in curves.pop("others", []) if name in results]
     for name, (title, x_label, lines) in curves.items():
-        found = {line: {x: results[f"`{data}-{run}`"] for x, run in runs.items() if f"`{data}-{run}`" in results}
-                 for line, runs in lines.items()}
+        found = {line: {x: results[run] for x, run in runs.items() if run in results} for line, runs in lines.items()}
         xs = [x for x in dict.fromkeys(x for runs in lines.values() for x in runs) if any(x in runs for runs in found.values())]
         if len(xs) > 1:
             series = []
@@ -259,7 +264,7 @@ def sweeps(data):
                 series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *(spread([row], "R@1") or ()))))
                                       for x, row in runs.items()], False, number))
             for other in others:
-                level = 100 * results[f"`{data}-{other}`"]["R@1"]
+                level = 100 * results[other]["R@1"]
                 series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True, COLOURS_OF_OTHERS[other]))
             svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %, seed 1", series, [str(x) for x in xs])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
@@ -300,7 +305,7 @@ def ensembles():
         for models, results in groups.items():
             results.sort(key=lambda result: len(result["seeds"]))
             singles = [load(f"{models}-{seed}.json") for seed in results[-1]["seeds"]]
-            run, lines = label(singles[0]), [single["evaluation"]["rows"][0] for single in singles]
+            run, lines = label(singles[0]["run"], made_with(singles[0])), [single["evaluation"]["rows"][0] for single in singles]
             rows.append([run, f"1 (mean of {len(lines)})", "none"] + [mean_percent(lines, c) for c in COLUMNS[data]])
             for result in results:
                 for line in result["evaluation"]["rows"]:
