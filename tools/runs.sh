@@ -108,7 +108,7 @@ run() {
   file=$results/$name$(made_with "$folder")-$seed.json
   {
     printf '{"run": "%s", "seed": %s,\n' "$name" "$seed"
-    sed -nE 's/^ *("(revision|backend)": .*)/\1/p' "$folder/env.json"
+    sed -nE 's/^ *("(revision|backend|cpu)": .*)/\1/p' "$folder/env.json"
     printf '"time": '
     cat "$folder/time.json"
     printf ',\n"training": [\n'

@@ -42,22 +42,39 @@ void override_config(TrainingConfig& config, const ConfigArguments& a) {
   flag(a.workers, "data.workers");
 }
 
+namespace {
+
+// As in "AMD EPYC, family 26, model 2": by their names alone processors of a cloud are often all the same.
+std::string processor() {
+  std::string name = "unknown", family, model;
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line) && !line.empty();) {  // up to the second core
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos || colon + 2 >= line.size()) {
+      continue;
+    }
+    const std::string key = line.substr(0, line.find_last_not_of("\t ", colon - 1) + 1), value = line.substr(colon + 2);
+    if (key == "model name") {
+      name = value;
+    } else if (key == "cpu family") {
+      family = ", family " + value;
+    } else if (key == "model") {
+      model = ", model " + value;
+    }
+  }
+  return name + family + model;
+}
+
+}  // namespace
+
 std::string environment_text(const TrainingConfig& config, const Backend& backend, const std::string& ranks) {
   utsname system{};
   ::uname(&system);
-  std::string cpu = "unknown";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      cpu = line.substr(line.find(':') + 2);
-      break;
-    }
-  }
   return "{\n  \"version\": " + json_text(GLE_VERSION) + ",\n  \"revision\": " + json_text(revision()) +
          ",\n  \"compiler\": " + json_text(__VERSION__) + ",\n  \"backend\": " + json_text(backend.description()) +
          ",\n  \"ranks\": " + json_text(ranks) + ",\n  \"decoders\": " + json_text(data::decoder_versions()) +
          ",\n  \"system\": " + json_text(std::string(system.sysname) + " " + system.release) +
-         ",\n  \"cpu\": " + json_text(cpu) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
+         ",\n  \"cpu\": " + json_text(processor()) + ",\n  \"seed\": " + std::to_string(config.run.seed) + "\n}\n";
 }
 
 }  // namespace gle::tools

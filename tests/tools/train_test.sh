@@ -71,6 +71,7 @@ for file in config.toml command.txt env.json metrics.jsonl summary.json time.jso
 done
 ls run/events.out.tfevents.* >/dev/null
 grep -qE '"revision": "[^"]+"' run/env.json
+grep -qE '"cpu": "[^"]+"' run/env.json
 [ "$(wc -l <run/metrics.jsonl)" -ge 3 ]
 expect 0 "seed = 1" "$train" --config run/config.toml --print-config
 expect 2 "there is a run already" "${tiny[@]}" --out run
