@@ -15,7 +15,7 @@ MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI",
 COLUMNS = {"market": MARKET, "market-short": MARKET, "market-fine": MARKET, "cub": CUB, "cub-short": CUB, "cub-epochs": CUB,
            "cub-scratch": CUB}
 COLOURS = ["#2a78d6", "#2f9e63", "#b04ac0", "#c23b3b", "#e07b00", "#7a7a7a", "#8a6d3b"]
-COLOURS_OF_OTHERS = {"cross-entropy": 4, "proxy-nca": 5, "triplet": 6}  # the same in every curve
+COLOURS_OF_OTHERS = {"temperature-3-steps-3": 1, "cross-entropy": 4, "proxy-nca": 5, "triplet": 6}  # the same in every curve
 USUAL = "avx512"  # what runs are made with, if they do not say otherwise
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
@@ -64,13 +64,16 @@ def results_of(data):
 
 
 def clock(times):
-    """Of runs, on average. Of one that went on after an interruption only the last part is known, and the rest guessed."""
+    """Of runs: the shortest and the longest if they differ, as on different machines. Of a run that went on after an
+    interruption only the last part is known, and the rest guessed."""
     measured = [t for t in times if t["steps"] > t["from_step"]]  # of others only the evaluation at the end
     if not measured:
         return ""
-    known = statistics.fmean(t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in measured)
+    known = [t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in measured]
     about = "about " if any(t["from_step"] for t in times) else ""
-    return about + (f"{known / 60:.0f} min" if known >= 90 else f"{known:.0f} s")
+    unit, name = (60, "min") if max(known) >= 90 else (1, "s")
+    ends = dict.fromkeys(f"{end / unit:.0f}" for end in (min(known), max(known)))
+    return f"{about}{' to '.join(ends)} {name}"
 
 
 def percent(row, column):
@@ -240,8 +243,14 @@ def learning_curve():
 
 
 def losses(data):
-    series = [(f"{r['run']}, seed {r['seed']}", points_of(*zip(*((row["step"], row["loss"]) for row in r["training"]))), False)
-              for r in results_of(data) if len(r["training"]) >= WINDOW]
+    """A colour a loss; of seeds beyond the first dashed."""
+    series = []
+    for (run, _), seeds in by_run(results_of(data)).items():
+        for number, result in enumerate(seeds):
+            if len(result["training"]) >= WINDOW:
+                steps_and_losses = zip(*((row["step"], row["loss"]) for row in result["training"]))
+                series.append((f"{run}, seed {result['seed']}", points_of(*steps_and_losses), number > 0,
+                               COLOURS_OF_OTHERS.get(run.removeprefix(data + "-"), 0)))
     if not series:
         return ""
     svg(os.path.join(HERE, f"{data}-losses.svg"), f"{data}: training loss", "step", "loss", series)
