@@ -12,7 +12,7 @@ enum class MeanOver { all, non_anchors };
 enum class Columns { all, of_batch };
 
 struct GroupLossOptions {
-  GroupRefinement refinement;  // similarity, negatives, diagonal, temperature, steps: engine/options.h
+  GroupRefinement refinement = {};  // similarity, negatives, diagonal, temperature, steps: engine/options.h
   AnchorChoice anchors = AnchorChoice::random;
   int anchors_per_class = 1;  // fewer where a class has fewer samples
   MeanOver mean_over = MeanOver::non_anchors;

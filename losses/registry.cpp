@@ -14,9 +14,7 @@ namespace gle {
 namespace {
 
 const Tensor& labels_of(Context& ctx, const LossInputs& in, GroupBatch& batch) {
-  GroupLossOptions none;
-  none.anchors = AnchorChoice::given;
-  batch.set(ctx, in.labels, in.classes, none);
+  batch.set(ctx, in.labels, in.classes, {.anchors = AnchorChoice::given});
   return batch.labels();
 }
 

@@ -16,12 +16,11 @@ void TrainingScreen::step(const StepReport& report) {
   images_ += report.images;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   char note[160];
-  const bool terms = report.result.group != 0 || report.result.cross_entropy != 0;
   int length = std::snprintf(note, sizeof note, "epoch %ld, loss %.3f", static_cast<long>(report.position.epoch),
                              report.result.loss);
-  if (terms) {
-    length += std::snprintf(note + length, sizeof note - static_cast<size_t>(length), " (group %.3f, ce %.3f)",
-                            report.result.group, report.result.cross_entropy);
+  if (const auto& terms = report.result.terms) {
+    length += std::snprintf(note + length, sizeof note - static_cast<size_t>(length),
+                            " (%.3f beside cross-entropy %.3f)", terms->own, terms->cross_entropy);
   }
   std::snprintf(note + length, sizeof note - static_cast<size_t>(length), ", %.0f images/s",
                 seconds > 0 ? static_cast<double>(images_) / seconds : 0);

@@ -103,6 +103,7 @@ struct GroupLossConfig {
 
 struct LossConfig {
   double smoothing = 0;
+  double cross_entropy_weight = 0;
   double contrastive_margin = 0.5;
   double triplet_margin = 0.2;
   double proxy_nca_length = 3;

@@ -165,6 +165,10 @@ void add_losses(Table& table) {
                "Factor of plain cross-entropy beside it; 0: the refined loss alone");
   auto loss = table.part("loss", &TrainingConfig::loss);
   loss.number("smoothing", &LossConfig::smoothing, {0, 0.99}, "Label smoothing of cross-entropy, alone or beside");
+  loss.number(
+      "cross_entropy_weight", &LossConfig::cross_entropy_weight, {0, 1e6},
+      "Factor of plain cross-entropy beside a loss of pairs or proxies, as re-ID has it beside triplets; 0: that "
+      "loss alone");
   loss.number("contrastive_margin", &LossConfig::contrastive_margin, {0, 1e6},
               "Distance (of normalised embeddings) up to which different classes are pushed apart");
   loss.number("triplet_margin", &LossConfig::triplet_margin, {0, 1e6},

@@ -38,7 +38,8 @@ Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes
       tape_(backend),
       scale_(test_transform(config).scale()),
       settings_(loss_settings(config)),
-      chosen_(&loss_named(config.phase1.loss)) {
+      chosen_(&loss_named(config.phase1.loss)),
+      cross_entropy_weight_(cross_entropy_weight(config, config.phase1)) {
   for (Tensor& sum : sums_) {
     sum = backend.new_tensor("loss", {1});
   }
@@ -50,6 +51,7 @@ Learner::Learner(Backend& backend, const TrainingConfig& config, int64_t classes
 void Learner::begin_phase(const PhaseConfig& phase, Moments moments) {
   tape_.clear();
   chosen_ = &loss_named(phase.loss);
+  cross_entropy_weight_ = cross_entropy_weight(config_, phase);
   network_.set_backbone_rate(static_cast<float>(phase.backbone_rate));
   optimiser_.restart(optimiser_options(config_, phase), moments == Moments::keep);
 }
@@ -83,28 +85,38 @@ Context Learner::training_context(uint64_t number) {
           .sync_batch_norm = config_.distributed.sync_batch_norm};
 }
 
-// Of the whole batch, from what every rank has of it. Cross-entropy is a sum over pictures: each rank takes its own.
+NetworkOutput Learner::forward(Context& ctx, const Pictures& pictures) {
+  return network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits || cross_entropy_weight_ > 0});
+}
+
+// Of the whole batch, from what every rank has of it.
 Var Learner::loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
-  group_ = plain_ = Tensor();
+  own_ = plain_ = Tensor();
+  const Var own = own_loss(ctx, out, labels);
+  if (cross_entropy_weight_ == 0) {
+    return own;
+  }
+  const Var plain = cross_entropy_of(ctx, out.logits);
+  own_ = own.value();
+  plain_ = plain.value();
+  return gle::add(ctx, own, scale(ctx, plain, cross_entropy_weight_));
+}
+
+Var Learner::own_loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
   if (chosen_->name == "group_loss") {
     return group_loss_of(ctx, out, labels);
   }
-  if (ctx.comm && chosen_->name == "cross_entropy") {
-    const size_t own = labels.size() / static_cast<size_t>(ctx.comm->size());
-    const Var plain = chosen_->run(
-        ctx, settings_,
-        {out.embedding, out.logits, Var(), labels.subspan(static_cast<size_t>(ctx.comm->rank()) * own, own), classes_},
-        batch_);
-    return sum_over_ranks(ctx, scale(ctx, plain, 1.0F / static_cast<float>(ctx.comm->size())));
+  if (chosen_->name == "cross_entropy") {
+    batch_.set(ctx, labels, classes_, {.anchors = AnchorChoice::given});
+    return cross_entropy_of(ctx, out.logits);
   }
   const Var proxies = chosen_->needs_proxies ? count_once(ctx, ctx.parameter(*network_.classifier()->weight)) : Var();
   return chosen_->run(ctx, settings_, {all_gather(ctx, out.embedding), out.logits, proxies, labels, classes_}, batch_);
 }
 
 Var Learner::group_loss_of(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
-  // The two terms apart, so that both can be shown.
   GroupLossOptions options = settings_.group;
-  options.cross_entropy_weight = 0;
+  options.cross_entropy_weight = 0;  // the two terms apart, so that both can be shown
   batch_.set(ctx, labels, classes_, options);
   Var logits = out.logits;
   if (ctx.comm && options.columns == Columns::of_batch) {
@@ -112,21 +124,21 @@ Var Learner::group_loss_of(Context& ctx, const NetworkOutput& out, std::span<con
     batch_.narrow();
     options.columns = Columns::all;
   }
-  const Var group = group_loss(ctx, all_gather(ctx, out.embedding), all_gather(ctx, logits), batch_, options);
-  if (settings_.group.cross_entropy_weight == 0) {
-    return group;
+  return group_loss(ctx, all_gather(ctx, out.embedding), all_gather(ctx, logits), batch_, options);
+}
+
+// By the labels that own_loss() has set. A mean over pictures: each rank takes its own.
+Var Learner::cross_entropy_of(Context& ctx, const Var& logits) {
+  const Tensor& labels = batch_.labels();
+  if (!ctx.comm) {
+    return cross_entropy(ctx, logits, labels, settings_.smoothing);
   }
-  const int64_t ranks = ctx.comm ? ctx.comm->size() : 1;
-  const int64_t own = std::ssize(labels) / ranks;
-  const int64_t begin = ctx.comm ? ctx.comm->rank() * own : 0;
-  const Tensor own_labels = batch_.labels().reshaped({1, std::ssize(labels)}).slice(begin, begin + own).reshaped({own});
-  Var plain = cross_entropy(ctx, out.logits, own_labels, settings_.group.smoothing);
-  if (ctx.comm) {
-    plain = sum_over_ranks(ctx, scale(ctx, plain, 1.0F / static_cast<float>(ranks)));
-  }
-  group_ = group.value();
-  plain_ = plain.value();
-  return gle::add(ctx, group, scale(ctx, plain, settings_.group.cross_entropy_weight));
+  const int64_t all = labels.elements();
+  const int64_t own = all / ctx.comm->size();
+  const int64_t begin = ctx.comm->rank() * own;
+  const Var plain = cross_entropy(ctx, logits, labels.reshaped({1, all}).slice(begin, begin + own).reshaped({own}),
+                                  settings_.smoothing);
+  return sum_over_ranks(ctx, scale(ctx, plain, 1.0F / static_cast<float>(ctx.comm->size())));
 }
 
 void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uint64_t number, int64_t parts) {
@@ -141,7 +153,7 @@ void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uin
   }
   tape_.clear();
   Context ctx = training_context(number);
-  const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
+  const NetworkOutput out = forward(ctx, pictures);
   const Var all = loss(ctx, out, labels);
   const auto share = static_cast<float>(1.0 / static_cast<double>(parts));
   const Var weighted = parts == 1 ? all : scale(ctx, all, share);
@@ -154,9 +166,8 @@ void Learner::add(const Pictures& pictures, std::span<const int32_t> labels, uin
   }
   const Accumulate mode = first ? Accumulate::overwrite : Accumulate::add;
   backend_.scale(share, all.value(), {sums_[0], mode});
-  has_terms_ = static_cast<bool>(group_);
-  if (has_terms_) {
-    backend_.scale(share, group_, {sums_[1], mode});
+  if (own_) {
+    backend_.scale(share, own_, {sums_[1], mode});
     backend_.scale(share, plain_, {sums_[2], mode});
   }
 }
@@ -165,10 +176,13 @@ StepResult Learner::measure() {
   network_.parameters().complete_gradients(backend_);
   gradient_norm_ = optimiser_.gradient_norm();
   std::array<float, 3> values{};
-  for (size_t i = 0; i < (has_terms_ ? values.size() : 1); ++i) {
+  for (size_t i = 0; i < (own_ ? values.size() : 1); ++i) {
     backend_.download(sums_[i], &values[i]);
   }
-  StepResult result{values[0], values[1], values[2], gradient_norm_};
+  StepResult result{.loss = values[0], .gradient_norm = gradient_norm_};
+  if (own_) {
+    result.terms = {.own = values[1], .cross_entropy = values[2]};
+  }
   if (comm_) {
     // All leave the step out if one must.
     double problems[1] = {result.finite() ? 0.0 : 1.0};
@@ -232,7 +246,7 @@ std::string Learner::first_not_finite(const Pictures& pictures, std::span<const 
       const size_t own = labels.size() / static_cast<size_t>(comm_->size());
       labels = labels.subspan(static_cast<size_t>(comm_->rank()) * own, own);
     }
-    const NetworkOutput out = network_.forward(ctx, input(pictures), {.with_logits = chosen_->needs_logits});
+    const NetworkOutput out = forward(ctx, pictures);
     tape_.backward(loss(ctx, out, labels));
     tape_.set_check_finite(false);
     return "";

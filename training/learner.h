@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "data/loader.h"
@@ -13,10 +14,15 @@
 
 namespace gle {
 
+// What a loss is the sum of where cross-entropy stands beside the phase's own.
+struct LossTerms {
+  double own = 0;
+  double cross_entropy = 0;  // before its weight
+};
+
 struct StepResult {
   double loss = 0;
-  double group = 0;  // its two terms, where the loss is the Group Loss
-  double cross_entropy = 0;
+  std::optional<LossTerms> terms = {};
   double gradient_norm = 0;
 
   bool finite() const;
@@ -67,7 +73,10 @@ class Learner {
  private:
   Context training_context(uint64_t number);
   Var loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
+  Var own_loss(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
   Var group_loss_of(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels);
+  Var cross_entropy_of(Context& ctx, const Var& logits);
+  NetworkOutput forward(Context& ctx, const Pictures& pictures);
   Tensor on_device(const Tensor& tensor);
   Var input(const Pictures& pictures);
 
@@ -82,11 +91,11 @@ class Learner {
   PixelScale scale_;
   LossSettings settings_;
   const Loss* chosen_;
+  float cross_entropy_weight_;  // of cross-entropy beside the chosen loss
   GroupBatch batch_;
-  Tensor group_, plain_;        // terms of the batch under way
-  std::array<Tensor, 3> sums_;  // loss, group, plain of the step under way
-  bool has_terms_ = false;
-  Tensor state_before_;  // running statistics before this step
+  Tensor own_, plain_;          // terms of the batch under way, if there are two
+  std::array<Tensor, 3> sums_;  // loss, own, plain of the step under way
+  Tensor state_before_;         // running statistics before this step
   double gradient_norm_ = 0;
   bool under_way_ = false;
   int64_t added_ = 0;  // batches of the step under way

@@ -110,6 +110,14 @@ LossSettings loss_settings(const TrainingConfig& config) {
   return settings;
 }
 
+float cross_entropy_weight(const TrainingConfig& config, const PhaseConfig& phase) {
+  if (phase.loss == "cross_entropy") {
+    return 0;
+  }
+  return static_cast<float>(phase.loss == "group_loss" ? config.group_loss.cross_entropy_weight
+                                                       : config.loss.cross_entropy_weight);
+}
+
 OptimiserOptions optimiser_options(const TrainingConfig& config, const PhaseConfig& phase) {
   return {.kind = optimiser_kind(phase.optimiser),
           .beta1 = static_cast<float>(phase.beta1),
@@ -174,7 +182,8 @@ void check(const TrainingConfig& config) {
     require(phase.loss == "cross_entropy" || phase.sampler != "shuffled", "phase", phase.loss,
             " compares pictures of a class: take sampler = \"classes\", \"chunks\" or \"hard\"");
     const Loss& loss = loss_named(phase.loss);
-    require(phase.backbone_rate > 0 || loss.needs_logits || loss.needs_proxies || config.network.embedding > 0, "phase",
+    const bool trains_head = loss.needs_logits || loss.needs_proxies || cross_entropy_weight(config, phase) > 0;
+    require(phase.backbone_rate > 0 || trains_head || config.network.embedding > 0, "phase",
             "nothing would learn: backbone_rate is 0, and ", phase.loss, " trains no head");
   }
   if (is_empty(config.phase1) || is_empty(config.phase2) || config.phase2.fresh_optimiser) {

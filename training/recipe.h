@@ -16,6 +16,8 @@ data::TransformOptions test_transform(const TrainingConfig& config);
 data::TransformOptions train_transform(const TrainingConfig& config, const PhaseConfig& phase);
 NetworkOptions network_options(const TrainingConfig& config, int64_t classes);
 LossSettings loss_settings(const TrainingConfig& config);
+// Of cross-entropy beside the phase's own loss.
+float cross_entropy_weight(const TrainingConfig& config, const PhaseConfig& phase);
 OptimiserOptions optimiser_options(const TrainingConfig& config, const PhaseConfig& phase);
 // Of a phase of `total_steps`; epochs have `epoch_steps`.
 Schedule schedule_of(const PhaseConfig& phase, int64_t epoch_steps, int64_t total_steps);

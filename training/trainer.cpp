@@ -276,9 +276,9 @@ void Trainer::log_step(const Phase& phase, const StepReport& report) {
   std::vector<std::pair<std::string, double>> numbers = {{"phase", static_cast<double>(at.phase + 1)},
                                                          {"epoch", static_cast<double>(at.epoch)},
                                                          {"loss", report.result.loss}};
-  if (phase.config.loss == "group_loss") {
-    numbers.emplace_back("group_loss", report.result.group);
-    numbers.emplace_back("cross_entropy", report.result.cross_entropy);
+  if (const auto& terms = report.result.terms) {
+    numbers.emplace_back(phase.config.loss, terms->own);
+    numbers.emplace_back("cross_entropy", terms->cross_entropy);
   }
   numbers.emplace_back("gradient_norm", report.result.gradient_norm);
   numbers.emplace_back("learning_rate", report.learning_rate);

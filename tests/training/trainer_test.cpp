@@ -229,6 +229,41 @@ TEST_F(SmallTrainer, EveryLossTrains) {
   EXPECT_NE(lines.find("\"train R@1\":"), std::string::npos) << lines;
 }
 
+TEST_F(SmallTrainer, CrossEntropyBesideAnyLoss) {
+  const auto backend = make_cpu_backend({.threads = 1});
+  const std::vector<int32_t> labels = {0, 0, 1, 1, 2, 2};
+  const Tensor images = backend->new_tensor("images", {6, 32, 32, 3});
+  std::vector<float> pixels(static_cast<size_t>(images.elements()));
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = std::sin(static_cast<float>(i) * 0.37F);
+  }
+  backend->upload(pixels.data(), images);
+  const auto first_step = [&](std::string_view name, double weight) {
+    config_.phase2.loss = name;
+    config_.loss.cross_entropy_weight = config_.group_loss.cross_entropy_weight = weight;
+    Learner learner(*backend, config_, 4);
+    learner.network().initialise(*backend, 3);
+    learner.begin_phase(config_.phase2, Learner::Moments::reset);
+    learner.add(images, labels, 0, 1);
+    return learner.measure();
+  };
+  const double plain = first_step("cross_entropy", 0).loss;
+  for (const Loss& loss : all_losses()) {
+    const StepResult alone = first_step(loss.name, 0);
+    EXPECT_FALSE(alone.terms) << loss.name;
+    if (loss.name == "cross_entropy") {
+      EXPECT_EQ(first_step(loss.name, 2).loss, plain);
+      continue;
+    }
+    const StepResult beside = first_step(loss.name, 2);
+    ASSERT_TRUE(beside.terms) << loss.name;
+    EXPECT_NEAR(beside.terms->own, alone.loss, 1e-6 * alone.loss) << loss.name;
+    EXPECT_NEAR(beside.terms->cross_entropy, plain, 1e-6 * plain) << loss.name;
+    EXPECT_NEAR(beside.loss, alone.loss + 2 * plain, 1e-5 * beside.loss) << loss.name;
+    EXPECT_NE(beside.gradient_norm, alone.gradient_norm) << loss.name;
+  }
+}
+
 TEST_F(SmallTrainer, TrainingImagesAreEvaluatedForComparison) {
   config_.evaluation.on = "none";
   const auto data = training_data(config_);

@@ -38,8 +38,9 @@ TEST(Trajectory, FollowsPyTorch) {
     learner.step(static_cast<float>(oracle.at("rate").scalar()));
     const double* expected = rows.data() + 4 * step;
     EXPECT_NEAR(found.loss, expected[0], 1e-3 * expected[0]) << "step " << step + 1;
-    EXPECT_NEAR(found.group, expected[1], 1e-3 * expected[1]) << "step " << step + 1;
-    EXPECT_NEAR(found.cross_entropy, expected[2], 1e-3 * expected[2]) << "step " << step + 1;
+    ASSERT_TRUE(found.terms) << "step " << step + 1;
+    EXPECT_NEAR(found.terms->own, expected[1], 1e-3 * expected[1]) << "step " << step + 1;
+    EXPECT_NEAR(found.terms->cross_entropy, expected[2], 1e-3 * expected[2]) << "step " << step + 1;
     EXPECT_NEAR(found.gradient_norm, expected[3], 1e-2 * expected[3]) << "step " << step + 1;
   }
 }
