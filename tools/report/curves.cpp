@@ -17,6 +17,13 @@ struct Wanted {
 
 constexpr Wanted kTraining[] = {{"loss", "Loss"},
                                 {"group_loss", "Group Loss term"},
+                                {"contrastive", "Contrastive term"},
+                                {"triplet_hard", "Triplet term"},
+                                {"triplet_semihard", "Semi-hard triplet term"},
+                                {"triplet_all", "All triplets' term"},
+                                {"proxy_nca", "Proxy-NCA term"},
+                                {"multi_similarity", "Multi-similarity term"},
+                                {"proxy_anchor", "Proxy-Anchor term"},
                                 {"cross_entropy", "Cross-entropy term"},
                                 {"learning_rate", "Learning rate"},
                                 {"gradient_norm", "Gradient norm"}};
