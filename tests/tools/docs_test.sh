@@ -31,6 +31,12 @@ gle-train --config tools/configs/demo.toml --out runs/demo-group-loss --no-progr
 
 gle-train --print-config-reference | cmp - "$source/docs/configuration.md" ||
   failed "docs/configuration.md is not what gle-train --print-config-reference writes"
+if command -v python3 >/dev/null; then
+  mkdir results
+  cp -r "$source/docs" "$source/tools" results
+  python3 results/docs/results/page.py
+  diff -r "$source/docs" results/docs || failed "docs/results.md is not what docs/results/page.py makes of the figures beside it"
+fi
 keys=$(gle-train --print-config | awk '/^\[/ { section = substr($1, 2, length($1) - 2) } / = / && !/^#/ { print section "." $1 }')
 sections=$(cut -d. -f1 <<<"$keys" | sort -u | paste -sd'|')
 
