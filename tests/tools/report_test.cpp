@@ -242,6 +242,24 @@ Report hostile_report() {
   return report;
 }
 
+TEST(Report, TermsOfTheLossAreDrawnAfterItCrossEntropyLast) {
+  Report report;
+  report.runs.resize(2);
+  for (const char* key : {"loss", "triplet_hard", "cross_entropy", "gradient_norm"}) {
+    report.runs[0].training[key] = {{1, 2}, {2, 1}};
+  }
+  report.runs[1].training = {{"loss", {{1, 2}, {2, 1}}}, {"a_loss_of_tomorrow", {{1, 2}, {2, 1}}}};
+  const std::string html = html_of(report);
+  size_t at = 0;
+  for (const char* title :
+       {"Loss", "Term: a_loss_of_tomorrow", "Term: triplet_hard", "Term: cross_entropy", "Gradient norm"}) {
+    at = html.find(std::string("<figcaption>") + title + "</figcaption>", at);
+    ASSERT_NE(at, html.npos) << title;
+  }
+  EXPECT_EQ(html.find("Learning rate"), html.npos);
+  EXPECT_EQ(html.find("Term: loss"), html.npos);
+}
+
 TEST(Report, HostileNamesStayText) {
   const Report report = hostile_report();
   const std::string html = html_of(report);
@@ -498,7 +516,7 @@ TEST(Report, OfATrainedRunHasEveryPart) {
   const std::string html = html_of(report);
   expect_harmless(html);
   for (const char* id :
-       {"id=\"map-data\"", "id=\"refine-data\"", "class=\"match\"", "Recall@1, %", "Group Loss term"}) {
+       {"id=\"map-data\"", "id=\"refine-data\"", "class=\"match\"", "Recall@1, %", "Term: group_loss"}) {
     EXPECT_NE(html.find(id), html.npos) << id;
   }
   EXPECT_EQ(html.find("No pictures"), html.npos);

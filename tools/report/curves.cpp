@@ -10,24 +10,14 @@ namespace {
 
 // What the logs call it, and what readers do.
 struct Wanted {
-  const char* key;
-  const char* title;
+  std::string key;
+  std::string title;
   bool percent = false;
 };
 
-constexpr Wanted kTraining[] = {{"loss", "Loss"},
-                                {"group_loss", "Group Loss term"},
-                                {"contrastive", "Contrastive term"},
-                                {"triplet_hard", "Triplet term"},
-                                {"triplet_semihard", "Semi-hard triplet term"},
-                                {"triplet_all", "All triplets' term"},
-                                {"proxy_nca", "Proxy-NCA term"},
-                                {"multi_similarity", "Multi-similarity term"},
-                                {"proxy_anchor", "Proxy-Anchor term"},
-                                {"cross_entropy", "Cross-entropy term"},
-                                {"learning_rate", "Learning rate"},
-                                {"gradient_norm", "Gradient norm"}};
-constexpr Wanted kEvaluation[] = {{"R@1", "Recall@1, %", true}, {"mAP", "mAP, %", true}, {"mAP@R", "MAP@R, %", true}};
+const Wanted kLoss = {"loss", "Loss"};
+const Wanted kHowItTrains[] = {{"learning_rate", "Learning rate"}, {"gradient_norm", "Gradient norm"}};
+const Wanted kEvaluation[] = {{"R@1", "Recall@1, %", true}, {"mAP", "mAP, %", true}, {"mAP@R", "MAP@R, %", true}};
 constexpr const char* kOnTraining = "train ";  // before a metric's name: of training images
 
 Markup chart(const std::vector<Run>& runs, const Wanted& wanted, bool evaluated) {
@@ -41,12 +31,32 @@ Markup chart(const std::vector<Run>& runs, const Wanted& wanted, bool evaluated)
     };
     add(wanted.key, runs[i].name, false);
     if (evaluated) {
-      add(kOnTraining + std::string(wanted.key), runs[i].name + ", training images", true);
+      add(kOnTraining + wanted.key, runs[i].name + ", training images", true);
     }
   }
   return line_chart(
       {.title = wanted.title, .x_label = "step", .percent = wanted.percent, .x_lines = runs.front().phase_starts},
       std::move(series));
+}
+
+// What else the logs have are the terms that a loss is the sum of, under its name in the config: cross-entropy last.
+std::vector<Wanted> terms(const std::vector<Run>& runs) {
+  std::set<std::string> keys;
+  for (const Run& run : runs) {
+    for (const auto& [key, curve] : run.training) {
+      keys.insert(key);
+    }
+  }
+  keys.erase(kLoss.key);
+  for (const Wanted& wanted : kHowItTrains) {
+    keys.erase(wanted.key);
+  }
+  std::vector<Wanted> result;
+  for (const std::string& key : keys) {
+    result.push_back({key, "Term: " + key});
+  }
+  std::ranges::stable_partition(result, [](const Wanted& term) { return term.key != "cross_entropy"; });
+  return result;
 }
 
 // R@1, R@2, R@10, then the others.
@@ -107,8 +117,11 @@ Markup results_section(const Report& report) {
 }
 
 Markup curves_section(const Report& report) {
-  Markup charts;
-  for (const Wanted& wanted : kTraining) {
+  Markup charts = chart(report.runs, kLoss, false);
+  for (const Wanted& term : terms(report.runs)) {
+    charts << chart(report.runs, term, false);
+  }
+  for (const Wanted& wanted : kHowItTrains) {
     charts << chart(report.runs, wanted, false);
   }
   Markup evaluated;
