@@ -162,13 +162,13 @@ void add_losses(Table& table) {
             "Refine the classes of the batch alone, renormalised: for thousands of classes");
   group.number("weight", &GroupLossConfig::weight, {0, 1e6}, "Factor of the refined likelihood's loss");
   group.number("cross_entropy_weight", &GroupLossConfig::cross_entropy_weight, {0, 1e6},
-               "Factor of plain cross-entropy beside it; 0: the refined loss alone");
+               "Factor of cross-entropy beside it; 0: the refined loss alone");
   auto loss = table.part("loss", &TrainingConfig::loss);
   loss.number("smoothing", &LossConfig::smoothing, {0, 0.99}, "Label smoothing of cross-entropy, alone or beside");
   loss.number(
       "cross_entropy_weight", &LossConfig::cross_entropy_weight, {0, 1e6},
-      "Factor of plain cross-entropy beside a loss of pairs or proxies, as re-ID has it beside triplets; 0: that "
-      "loss alone");
+      "Factor of cross-entropy beside a loss of pairs or proxies, as re-ID has it beside triplets (group_loss has "
+      "one of its own); 0: that loss alone");
   loss.number("contrastive_margin", &LossConfig::contrastive_margin, {0, 1e6},
               "Distance (of normalised embeddings) up to which different classes are pushed apart");
   loss.number("triplet_margin", &LossConfig::triplet_margin, {0, 1e6},

@@ -116,7 +116,6 @@ Var Learner::own_loss(Context& ctx, const NetworkOutput& out, std::span<const in
 
 Var Learner::group_loss_of(Context& ctx, const NetworkOutput& out, std::span<const int32_t> labels) {
   GroupLossOptions options = settings_.group;
-  options.cross_entropy_weight = 0;  // the two terms apart, so that both can be shown
   batch_.set(ctx, labels, classes_, options);
   Var logits = out.logits;
   if (ctx.comm && options.columns == Columns::of_batch) {

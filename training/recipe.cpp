@@ -99,8 +99,6 @@ LossSettings loss_settings(const TrainingConfig& config) {
   settings.group.mean_over = group.mean_over == "all" ? MeanOver::all : MeanOver::non_anchors;
   settings.group.columns = group.batch_classes_only ? Columns::of_batch : Columns::all;
   settings.group.weight = static_cast<float>(group.weight);
-  settings.group.cross_entropy_weight = static_cast<float>(group.cross_entropy_weight);
-  settings.group.smoothing = static_cast<float>(config.loss.smoothing);
   settings.smoothing = static_cast<float>(config.loss.smoothing);
   settings.contrastive_margin = static_cast<float>(config.loss.contrastive_margin);
   settings.triplet_margin = static_cast<float>(config.loss.triplet_margin);

@@ -15,6 +15,7 @@ InputDescription input_description(const TrainingConfig& config);
 data::TransformOptions test_transform(const TrainingConfig& config);
 data::TransformOptions train_transform(const TrainingConfig& config, const PhaseConfig& phase);
 NetworkOptions network_options(const TrainingConfig& config, int64_t classes);
+// Of each loss alone, without cross-entropy beside it.
 LossSettings loss_settings(const TrainingConfig& config);
 // Of cross-entropy beside the phase's own loss.
 float cross_entropy_weight(const TrainingConfig& config, const PhaseConfig& phase);

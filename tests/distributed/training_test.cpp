@@ -18,6 +18,7 @@ TEST_F(DistributedTraining, EveryLossHasTheGradientOfOneProcess) {
     Training training = small_training();
     training.config.phase1.loss = loss.name;
     training.config.loss.smoothing = 0.1;
+    training.config.loss.cross_entropy_weight = 0.5;
     // Of its own rows alone, a picture's embedding is the same with any number of ranks.
     training.config.network.batch_norm = "frozen";
     training.steps = 1;

@@ -120,16 +120,19 @@ TEST(Config, MistakesAreNamedWithTheirPlace) {
 }
 
 TEST(Config, KeysThatContradictEachOther) {
-  const auto error = [](const std::string& toml) {
-    return error_of(ErrorCode::usage, [&] {
-      TrainingConfig config;
-      read_config(config, "[data]\npath = \"x\"\n" + toml, "run.toml");
-      check(config);
-    });
+  const auto check_text = [](const std::string& toml) {
+    TrainingConfig config;
+    read_config(config, "[data]\npath = \"x\"\n" + toml, "run.toml");
+    check(config);
+  };
+  const auto error = [&](const std::string& toml) {
+    return error_of(ErrorCode::usage, [&] { check_text(toml); });
   };
   expect_says(error("[phase1]\nepochs = 0\n[phase2]\nepochs = 0"), "there is nothing to do");
   expect_says(error("[phase2]\nsampler = \"shuffled\""), "group_loss compares pictures of a class");
-  expect_says(error("[phase2]\nloss = \"triplet_hard\"\nbackbone_rate = 0"), "nothing would learn");
+  const std::string head_alone = "[phase2]\nloss = \"triplet_hard\"\nbackbone_rate = 0\n";
+  expect_says(error(head_alone), "nothing would learn");
+  EXPECT_NO_THROW(check_text(head_alone + "[loss]\ncross_entropy_weight = 1"));
   expect_says(error("[phase1]\nbackbone_rate = 0\n[phase2]\nfresh_optimiser = false"), "needs moments of the backbone");
   expect_says(error("[phase2]\ndrops = [3]"), "drops go with decay");
   expect_says(error("[phase2]\nreload_best_at_drop = true"), "needs drops");

@@ -238,30 +238,70 @@ TEST_F(SmallTrainer, CrossEntropyBesideAnyLoss) {
     pixels[i] = std::sin(static_cast<float>(i) * 0.37F);
   }
   backend->upload(pixels.data(), images);
+  struct FirstStep {
+    StepResult result;
+    std::vector<float> gradients;
+  };
+  // The Group Loss has a weight of its own, and leaves that of the others alone.
   const auto first_step = [&](std::string_view name, double weight) {
     config_.phase2.loss = name;
-    config_.loss.cross_entropy_weight = config_.group_loss.cross_entropy_weight = weight;
+    config_.group_loss.cross_entropy_weight = name == "group_loss" ? weight : 7;
+    config_.loss.cross_entropy_weight = name == "group_loss" ? 7 : weight;
     Learner learner(*backend, config_, 4);
     learner.network().initialise(*backend, 3);
     learner.begin_phase(config_.phase2, Learner::Moments::reset);
     learner.add(images, labels, 0, 1);
-    return learner.measure();
+    const StepResult result = learner.measure();
+    const Tensor& gradients = learner.network().parameters().gradients();
+    return FirstStep{result, {gradients.data(), gradients.data() + gradients.elements()}};
   };
-  const double plain = first_step("cross_entropy", 0).loss;
+  const FirstStep plain = first_step("cross_entropy", 0);
+  EXPECT_EQ(first_step("cross_entropy", 2).gradients, plain.gradients);
   for (const Loss& loss : all_losses()) {
-    const StepResult alone = first_step(loss.name, 0);
-    EXPECT_FALSE(alone.terms) << loss.name;
     if (loss.name == "cross_entropy") {
-      EXPECT_EQ(first_step(loss.name, 2).loss, plain);
       continue;
     }
-    const StepResult beside = first_step(loss.name, 2);
-    ASSERT_TRUE(beside.terms) << loss.name;
-    EXPECT_NEAR(beside.terms->own, alone.loss, 1e-6 * alone.loss) << loss.name;
-    EXPECT_NEAR(beside.terms->cross_entropy, plain, 1e-6 * plain) << loss.name;
-    EXPECT_NEAR(beside.loss, alone.loss + 2 * plain, 1e-5 * beside.loss) << loss.name;
-    EXPECT_NE(beside.gradient_norm, alone.gradient_norm) << loss.name;
+    SCOPED_TRACE(std::string(loss.name));
+    const FirstStep alone = first_step(loss.name, 0), beside = first_step(loss.name, 2);
+    EXPECT_FALSE(alone.result.terms);
+    ASSERT_TRUE(beside.result.terms);
+    EXPECT_NEAR(beside.result.terms->own, alone.result.loss, 1e-6 * alone.result.loss);
+    EXPECT_NEAR(beside.result.terms->cross_entropy, plain.result.loss, 1e-6 * plain.result.loss);
+    EXPECT_NEAR(beside.result.loss, alone.result.loss + 2 * plain.result.loss, 1e-5 * beside.result.loss);
+    for (size_t i = 0; i < plain.gradients.size(); ++i) {
+      ASSERT_NEAR(beside.gradients[i], alone.gradients[i] + 2 * plain.gradients[i], 1e-5 * beside.result.gradient_norm)
+          << i;
+    }
   }
+}
+
+TEST_F(SmallTrainer, TermsOfAStepAreMeansOverItsBatchesAndLogged) {
+  config_.phase1 = {.loss = "triplet_hard",
+                    .steps = 1,
+                    .sampler = "classes",
+                    .classes = 3,
+                    .samples = 2,
+                    .accumulate = 2,
+                    .learning_rate = 1e-3};
+  config_.phase2 = {.epochs = 0};
+  config_.run.log_every = 1;
+  config_.evaluation.on = "none";
+  config_.loss.cross_entropy_weight = 0.5;
+  run_small(config_, folder_.path("beside"));
+  const auto logged = [&](const std::string& run, const char* key) {
+    const std::string lines = metrics(run);
+    const size_t at = lines.find("\"" + std::string(key) + "\":");
+    return at == lines.npos ? std::nan("") : std::stod(lines.substr(lines.find(':', at) + 1));
+  };
+  EXPECT_NEAR(logged("beside", "loss"), logged("beside", "triplet_hard") + 0.5 * logged("beside", "cross_entropy"), 1e-5);
+  config_.loss.cross_entropy_weight = 0;
+  run_small(config_, folder_.path("alone"));
+  EXPECT_NEAR(logged("alone", "loss"), logged("beside", "triplet_hard"), 1e-6);
+  EXPECT_TRUE(std::isnan(logged("alone", "triplet_hard")));
+  EXPECT_TRUE(std::isnan(logged("alone", "cross_entropy")));
+  config_.phase1.loss = "cross_entropy";
+  run_small(config_, folder_.path("plain"));
+  EXPECT_NEAR(logged("plain", "loss"), logged("beside", "cross_entropy"), 1e-6);
 }
 
 TEST_F(SmallTrainer, TrainingImagesAreEvaluatedForComparison) {
