@@ -263,7 +263,6 @@ int train(const Arguments& a, Comm& comm) {
     }
     folder->write_text("config.toml", toml_of(config, Comments::none));
     folder->write_text("command.txt", a.command + "\n");
-    folder->write_text("env.json", environment_text(config, backend, comm.description()));
   }
 
   watch_stop_signals();
@@ -308,6 +307,9 @@ int train(const Arguments& a, Comm& comm) {
     }
   }
   const Position began = trainer.position();
+  if (folder && !began.done) {
+    folder->write_text("env.json", environment_text(config, backend, comm.description()));
+  }
   Cost cost = folder ? cost_until(began.step, *folder) : Cost{};
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = trainer.run();

@@ -69,6 +69,8 @@ void Trainer::resume(const Checkpoint& checkpoint) {
     bad_list_->read_back(decode_options(config_));
   }
   resumed_ = true;
+  // The lengths may have changed since it was.
+  state_.position.done = state_.position.done && is_last_phase() && is_over(plan_phase());
   config_changed_ = checkpoint.config() != toml_of(config_, Comments::none);
 }
 
@@ -81,8 +83,6 @@ Outcome Trainer::run() {
     log_ = std::make_unique<MetricsLog>(folder_->path() / "metrics.jsonl", at.step, !at.evaluation_due);
     events_ = std::make_unique<EventFile>(folder_->path(), at.step + 1);
   }
-  // The lengths may have changed since it was.
-  at.done = at.done && is_last_phase() && is_over(plan_phase());
   if (at.done) {
     if (at.step_of_phase < plan_phase().steps && folder_ && options_.warn) {
       options_.warn("evaluation.patience ended this run at step " + std::to_string(at.step) + "; it does not go on");
