@@ -124,10 +124,14 @@ run() {
 
 # The runs of the first COUNT seeds as one model.
 ensemble() {
-  local name=$1 count=$2 models=() members seed file
+  local name=$1 count=$2 models=() model members seed file
   members=$(cut -d, -f "1-$count" <<<"$seeds")
   for seed in ${members//,/ }; do
     models+=("$out/$name$isa-$seed")
+  done
+  for model in "${models[@]}"; do
+    [ "$(made_with "$model")" = "$(made_with "${models[0]}")" ] ||
+      { echo "runs.sh: $model was not made with the instructions that ${models[0]} was made with; an ensemble needs both alike" >&2; exit 2; }
   done
   file=$name$(made_with "${models[0]}")-${members//,/-}-ensemble.json
   evaluate "$(data_of "$name")" "$out/$file" "${models[@]}"

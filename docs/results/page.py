@@ -105,8 +105,8 @@ def made_with(result):
     return result.get("backend", f"cpu, {USUAL}").split(", ")[1]
 
 
-def label(run, instructions):
-    return f"`{run}`" + ("" if instructions == USUAL else f" ({instructions.upper()})")
+def label(run, instructions, quote="`"):
+    return quote + run + quote + ("" if instructions == USUAL else f" ({instructions.upper()})")
 
 
 def by_run(results):
@@ -245,11 +245,11 @@ def learning_curve():
 def losses(data):
     """A colour a loss; of seeds beyond the first dashed."""
     series = []
-    for (run, _), seeds in by_run(results_of(data)).items():
+    for (run, instructions), seeds in by_run(results_of(data)).items():
         for number, result in enumerate(seeds):
             if len(result["training"]) >= WINDOW:
                 steps_and_losses = zip(*((row["step"], row["loss"]) for row in result["training"]))
-                series.append((f"{run}, seed {result['seed']}", points_of(*steps_and_losses), number > 0,
+                series.append((f"{label(run, instructions, quote='')}, seed {result['seed']}", points_of(*steps_and_losses), number > 0,
                                COLOURS_OF_OTHERS.get(run.removeprefix(data + "-"), 0)))
     if not series:
         return ""
@@ -313,10 +313,10 @@ def ensembles():
         rows = []
         for models, results in groups.items():
             results.sort(key=lambda result: len(result["seeds"]))
-            singles = [load(f"{models}-{seed}.json") for seed in results[-1]["seeds"]]
-            run, lines = label(singles[0]["run"], made_with(singles[0])), [single["evaluation"]["rows"][0] for single in singles]
-            rows.append([run, f"1 (mean of {len(lines)})", "none"] + [mean_percent(lines, c) for c in COLUMNS[data]])
             for result in results:
+                singles = [load(f"{models}-{seed}.json") for seed in result["seeds"]]
+                run, lines = label(singles[0]["run"], made_with(singles[0])), [single["evaluation"]["rows"][0] for single in singles]
+                rows.append([run, f"1 (mean of {len(lines)})", "none"] + [mean_percent(lines, c) for c in COLUMNS[data]])
                 for line in result["evaluation"]["rows"]:
                     rows.append([run, str(len(result["seeds"])), line["strategies"]] + [percent(line, c) for c in COLUMNS[data]])
         if rows:
