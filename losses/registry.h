@@ -34,7 +34,7 @@ struct Loss {
   std::string_view name;
   bool needs_logits;
   bool needs_proxies;
-  // `batch` keeps the labels on the device; reuse it from step to step.
+  // Sets `batch` to the labels, which it then keeps on the device; reuse it from step to step.
   Var (*run)(Context& ctx, const LossSettings& settings, const LossInputs& inputs, GroupBatch& batch);
 };
 

@@ -60,13 +60,14 @@ logged() {
   { grep "\"kind\":\"$1\"" "$2/metrics.jsonl" || true; } | paste -sd,
 }
 
-# The end of the name of figures, by what a run was made with: with the CPU's instructions, or on a GPU.
+# The end of the name of figures, by what a run was made with (at last, if it was resumed): the CPU's instructions, or a GPU.
 made_with() {
   case $(grep '"backend"' "$1/env.json") in
     *'"cpu, avx512,'*) ;;
     *'"cpu, avx2,'*) echo -avx2 ;;
     *'"cpu, baseline,'*) echo -baseline ;;
-    *) echo -gpu ;;
+    *'"cuda'*) echo -gpu ;;
+    *) echo "runs.sh: $1/env.json does not say with which instructions the run was made" >&2; exit 1 ;;
   esac
 }
 

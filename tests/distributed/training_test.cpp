@@ -14,19 +14,21 @@ TEST_F(DistributedTraining, ASecondRunHasTheSameBits) {
 
 TEST_F(DistributedTraining, EveryLossHasTheGradientOfOneProcess) {
   for (const Loss& loss : all_losses()) {
-    SCOPED_TRACE(std::string(loss.name));
-    Training training = small_training();
-    training.config.phase1.loss = loss.name;
-    training.config.loss.smoothing = 0.1;
-    training.config.loss.cross_entropy_weight = 0.5;
-    // Of its own rows alone, a picture's embedding is the same with any number of ranks.
-    training.config.network.batch_norm = "frozen";
-    training.steps = 1;
-    const Trained one = alone(training);
-    const Trained many = together(training);
-    EXPECT_NEAR(many.losses[0], one.losses[0], 1e-6 * (1 + one.losses[0]));
-    EXPECT_NEAR(many.norms[0], one.norms[0], 1e-5 * one.norms[0]);
-    EXPECT_LT(largest_difference(many.weights, one.weights), 1e-5);
+    for (const double beside : {0.0, 0.5}) {
+      SCOPED_TRACE(std::string(loss.name) + ", and cross-entropy times " + std::to_string(beside));
+      Training training = small_training();
+      training.config.phase1.loss = loss.name;
+      training.config.loss.smoothing = 0.1;
+      training.config.loss.cross_entropy_weight = training.config.group_loss.cross_entropy_weight = beside;
+      // Of its own rows alone, a picture's embedding is the same with any number of ranks.
+      training.config.network.batch_norm = "frozen";
+      training.steps = 1;
+      const Trained one = alone(training);
+      const Trained many = together(training);
+      EXPECT_NEAR(many.losses[0], one.losses[0], 1e-6 * (1 + one.losses[0]));
+      EXPECT_NEAR(many.norms[0], one.norms[0], 1e-5 * one.norms[0]);
+      EXPECT_LT(largest_difference(many.weights, one.weights), 1e-5);
+    }
   }
 }
 
