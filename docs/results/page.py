@@ -15,8 +15,9 @@ MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI",
 COLUMNS = {"market": MARKET, "market-short": MARKET, "market-fine": MARKET, "cub": CUB, "cub-short": CUB, "cub-epochs": CUB,
            "cub-scratch": CUB}
 COLOURS = ["#2a78d6", "#2f9e63", "#b04ac0", "#c23b3b", "#e07b00", "#7a7a7a", "#8a6d3b"]
-COLOURS_OF_OTHERS = {"temperature-3-steps-3": 1, "cross-entropy": 4, "proxy-nca": 5, "triplet": 6}  # the same in every curve
+COLOURS_OF_OTHERS = {"temperature-3-steps-3": 1, "cross-entropy": 4, "proxy-nca": 5, "triplet": 6, "triplet-cross-entropy": 6, "reid": 2}  # the same in every curve
 USUAL = "avx512"  # what runs are made with, if they do not say otherwise
+FAST = "family 26"  # Zen 5, whose times are marked: the others are of a Zen 4
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
 EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
@@ -63,17 +64,20 @@ def results_of(data):
     return sorted(found, key=lambda result: places.get(result["run"], -1))
 
 
-def clock(times):
-    """Of runs: the shortest and the longest if they differ, as on different machines. Of a run that went on after an
+def clock(results):
+    """Of runs: the shortest and the longest if they differ, on each kind of machine. Of a run that went on after an
     interruption only the last part is known, and the rest guessed."""
-    measured = [t for t in times if t["steps"] > t["from_step"]]  # of others only the evaluation at the end
-    if not measured:
-        return ""
-    known = [t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in measured]
-    about = "about " if any(t["from_step"] for t in times) else ""
-    unit, name = (60, "min") if max(known) >= 90 else (1, "s")
-    ends = dict.fromkeys(f"{end / unit:.0f}" for end in (min(known), max(known)))
-    return f"{about}{' to '.join(ends)} {name}"
+    parts = []
+    for mark in ("", "*"):
+        # Without steps there was only the evaluation at the end.
+        times = [r["time"] for r in results if mark == ("*" if FAST in r.get("cpu", "") else "") and r["time"]["steps"] > r["time"]["from_step"]]
+        if times:
+            known = [t["processor_seconds"] * t["steps"] / (t["steps"] - t["from_step"]) for t in times]
+            about = "about " if any(t["from_step"] for t in times) else ""
+            unit, name = (60, "min") if max(known) >= 90 else (1, "s")
+            ends = dict.fromkeys(f"{end / unit:.0f}" for end in (min(known), max(known)))
+            parts.append(f"{about}{' to '.join(ends)} {name}{mark}")
+    return ", ".join(parts)
 
 
 def percent(row, column):
@@ -121,9 +125,7 @@ def runs_table(data):
     rows = []
     for run, seeds in by_run(results_of(data)).items():
         lines = [result["evaluation"]["rows"][0] for result in seeds]
-        times = [result["time"] for result in seeds]
-        rows.append([label(*run), ", ".join(str(result["seed"]) for result in seeds), str(times[0]["steps"]),
-                     clock(times),
+        rows.append([label(*run), ", ".join(str(result["seed"]) for result in seeds), str(seeds[0]["time"]["steps"]), clock(seeds),
                      with_spread(lines, columns[0])] + [mean_percent(lines, c) for c in columns[1:]])
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
 
@@ -243,14 +245,15 @@ def learning_curve():
 
 
 def losses(data):
-    """A colour a loss; of seeds beyond the first dashed."""
-    series = []
+    """A colour a loss; the first run of each is solid."""
+    series, seen = [], set()
     for (run, instructions), seeds in by_run(results_of(data)).items():
-        for number, result in enumerate(seeds):
+        for result in seeds:
             if len(result["training"]) >= WINDOW:
                 steps_and_losses = zip(*((row["step"], row["loss"]) for row in result["training"]))
-                series.append((f"{label(run, instructions, quote='')}, seed {result['seed']}", points_of(*steps_and_losses), number > 0,
+                series.append((f"{label(run, instructions, quote='')}, seed {result['seed']}", points_of(*steps_and_losses), run in seen,
                                COLOURS_OF_OTHERS.get(run.removeprefix(data + "-"), 0)))
+                seen.add(run)
     if not series:
         return ""
     svg(os.path.join(HERE, f"{data}-losses.svg"), f"{data}: training loss", "step", "loss", series)
@@ -258,9 +261,9 @@ def losses(data):
 
 
 def sweeps(data):
-    """Of the first seed alone, as most runs have no other."""
-    results = {run.removeprefix(data + "-"): seeds[0]["evaluation"]["rows"][0]
-               for (run, instructions), seeds in by_run(results_of(data)).items() if instructions == USUAL}
+    """Points are of the first seed alone, as most runs have no other; what they are compared with is the mean of all seeds."""
+    seeds_of = {run.removeprefix(data + "-"): seeds for (run, instructions), seeds in by_run(results_of(data)).items() if instructions == USUAL}
+    results = {run: seeds[0]["evaluation"]["rows"][0] for run, seeds in seeds_of.items()}
     pictures = []
     curves = dict(SWEEPS.get(data, {}))
     others = [name for name in curves.pop("others", []) if name in results]
@@ -273,9 +276,11 @@ def sweeps(data):
                 series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *(spread([row], "R@1") or ()))))
                                       for x, row in runs.items()], False, number))
             for other in others:
-                level = 100 * results[other]["R@1"]
-                series.append((other, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True, COLOURS_OF_OTHERS[other]))
-            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %, seed 1", series, [str(x) for x in xs])
+                seeds = seeds_of[other]
+                level = 100 * statistics.fmean(seed["evaluation"]["rows"][0]["R@1"] for seed in seeds)
+                mean = f", mean of {len(seeds)} seeds" if len(seeds) > 1 else ""
+                series.append((other + mean, [(-EDGE, level), (len(xs) - 1 + EDGE, level)], True, COLOURS_OF_OTHERS[other]))
+            svg(os.path.join(HERE, f"{data}-{name}.svg"), title, x_label, "R@1, %", series, [str(x) for x in xs])
             pictures.append(f"![{title}](results/{data}-{name}.svg)")
     return "\n\n".join(pictures)
 
