@@ -27,38 +27,42 @@ void check_shape(const char* sampler, const ClassMembers& members, const ClassBa
 
 Random random_of(uint64_t seed, uint64_t epoch, uint64_t use) { return {seed, epoch, Purpose::order, use}; }
 
-// Fills up to `size` with items of `from`, in turn from a random start: none is taken twice before all are taken once.
-void fill_up(Items& items, const Items& from, size_t size, Random& random) {
-  const uint32_t start = random.below(static_cast<uint32_t>(from.size()));
-  for (size_t i = 0; items.size() < size; ++i) {
-    items.push_back(from[(start + i) % from.size()]);
+// Fills up the last chunk of a shuffled class with items of the other chunks, in turn from a random start; a class that has
+// no other chunk repeats its own.
+void fill_up(Items& items, size_t samples, Random& random) {
+  const size_t size = items.size();
+  const size_t rest = size % samples;
+  const size_t from = size > rest ? size - rest : size;
+  const uint32_t start = random.below(static_cast<uint32_t>(from));
+  for (size_t i = 0; items.size() % samples > 0; ++i) {
+    items.push_back(items[(start + i) % from]);
   }
 }
 
-int64_t batches_of(const ClassMembers& members, const ClassBatch& shape) {
-  size_t items = 0;
-  for (const Items& of_class : members.of_class) {
-    items += of_class.size();
-  }
-  return std::max<int64_t>(1, static_cast<int64_t>(items) / (int64_t{shape.classes} * shape.samples));
-}
-
-// The images of a class in random order, again and again.
+// The images of a class in random order, again and again. One deal has none twice before it has all once.
 class Deck {
  public:
   Deck(Items items, Random random) : items_(std::move(items)), random_(random) { random_.shuffle(items_); }
 
   void deal(size_t count, Items& out) {
-    for (; count > 0; --count) {
+    const size_t before = out.size();
+    while (out.size() < before + count) {
       if (next_ == items_.size()) {
-        random_.shuffle(items_);
-        next_ = 0;
+        shuffle_behind({out.begin() + static_cast<std::ptrdiff_t>(before), out.end()});
       }
       out.push_back(items_[next_++]);
     }
   }
 
  private:
+  // Anew, what has just been dealt last.
+  void shuffle_behind(std::span<const uint32_t> dealt) {
+    random_.shuffle(items_);
+    std::stable_partition(items_.begin(), items_.end(),
+                          [&](uint32_t item) { return std::find(dealt.begin(), dealt.end(), item) == dealt.end(); });
+    next_ = 0;
+  }
+
   Items items_;
   Random random_;
   size_t next_ = 0;
@@ -136,8 +140,7 @@ EpochPlan plan_classes(const ClassMembers& members, const ClassBatch& shape, uin
   };
   std::vector<Class> classes;
   for_each_shuffled(members, seed, epoch, [&](Items items, Random& random) {
-    const Items shuffled = items;
-    fill_up(items, shuffled, (items.size() + samples - 1) / samples * samples, random);
+    fill_up(items, samples, random);
     classes.push_back({std::move(items), 0, 0});
   });
   Random random = random_of(seed, epoch, 0);
@@ -239,9 +242,18 @@ double hard_class_share(uint64_t epoch, uint64_t epochs) {
   return epochs == 0 || epoch >= epochs ? 0.0 : 1.0 - static_cast<double>(epoch) / static_cast<double>(epochs);
 }
 
+int64_t hard_batches(const ClassMembers& members, const ClassBatch& shape) {
+  check_shape("hard-class sampler", members, shape);
+  size_t items = 0;
+  for (const Items& of_class : members.of_class) {
+    items += of_class.size();
+  }
+  return std::max<int64_t>(1, static_cast<int64_t>(items) / (int64_t{shape.classes} * shape.samples));
+}
+
 EpochPlan plan_hard_classes(const ClassMembers& members, const ClassBatch& shape, std::span<const float> distances,
                             double share, uint64_t seed, uint64_t epoch) {
-  check_shape("hard-class sampler", members, shape);
+  const int64_t batches = hard_batches(members, shape);
   const size_t C = members.of_class.size();
   require(distances.size() == C * C, "hard-class sampler", distances.size(), " distances for ", C, " classes");
   require(std::none_of(distances.begin(), distances.end(), [](float d) { return std::isnan(d); }), "hard-class sampler",
@@ -261,7 +273,7 @@ EpochPlan plan_hard_classes(const ClassMembers& members, const ClassBatch& shape
   Deck leaders(all, random_of(seed, epoch, C + 1));
   EpochPlan plan{{}, shape.classes * shape.samples};
   Items chosen;
-  for (int64_t b = batches_of(members, shape); b > 0; --b) {
+  for (int64_t b = 0; b < batches; ++b) {
     chosen.clear();
     leaders.deal(1, chosen);
     const size_t leader = chosen[0];

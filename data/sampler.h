@@ -38,8 +38,8 @@ struct ClassBatch {
   int samples = 9;
 };
 
-// Classes x samples, no class twice in a batch. Each class's images are shuffled and cut into chunks of `samples`, the
-// last one filled up with others of the class (a class with too few repeats its images); batches take their chunks from
+// Classes x samples, no class twice in a batch, and no image but of classes with too few. Each class's images are shuffled
+// and cut into chunks of `samples`, the last one filled up with images of the others; batches take their chunks from
 // the classes that have most left, and come in random order. Chunks that fill no whole batch with different classes are
 // left for another epoch.
 EpochPlan plan_classes(const ClassMembers& members, const ClassBatch& shape, uint64_t seed, uint64_t epoch);
@@ -55,7 +55,9 @@ std::vector<float> class_distances(std::span<const float> embeddings, int64_t di
                                    int32_t classes);
 
 // Hard classes: each batch takes a class and draws the others from its nearest `share` of all classes (at least as many
-// as it needs). Every class leads as many batches as any other, give or take one.
+// as it needs). Every class leads as many batches as any other, give or take one. An epoch has as many batches as the
+// images fill, and at least one; images repeat within a batch only in classes with too few.
+int64_t hard_batches(const ClassMembers& members, const ClassBatch& shape);
 EpochPlan plan_hard_classes(const ClassMembers& members, const ClassBatch& shape, std::span<const float> distances,
                             double share, uint64_t seed, uint64_t epoch);
 // The share for an epoch of `epochs`: 1 - epoch / epochs, so that the classes become harder with time.

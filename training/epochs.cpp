@@ -85,7 +85,8 @@ data::EpochPlan plan_plainly(const TrainingConfig& config, const PhaseConfig& ph
 PhaseLength length_of(const TrainingConfig& config, int64_t phase, const data::Dataset& data,
                       const data::ClassMembers& members) {
   const PhaseConfig& of = phase_of(config, phase);
-  const int64_t batches = plan_plainly(config, of, data, members, 0).batches();
+  const int64_t batches = of.sampler == "hard" ? data::hard_batches(members, class_batch(of))
+                                               : plan_plainly(config, of, data, members, 0).batches();
   const int64_t epoch_steps = batches / of.accumulate;
   if (epoch_steps == 0) {
     fail(ErrorCode::data, "phase ", phase + 1, ": the ", data.train_items().size(), " training images of ",

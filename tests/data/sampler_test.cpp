@@ -34,7 +34,8 @@ size_t class_of(const ClassMembers& members, uint32_t item) {
   return 0;
 }
 
-// Every batch has `classes` different classes with `samples` images each, next to each other.
+// Every batch has `classes` different classes with `samples` images each, next to each other, and different if the class
+// has as many.
 void expect_class_batches(const ClassMembers& members, const EpochPlan& plan, const ClassBatch& shape) {
   ASSERT_EQ(plan.batch, shape.classes * shape.samples);
   ASSERT_EQ(plan.items.size() % static_cast<size_t>(plan.batch), 0U);
@@ -42,6 +43,9 @@ void expect_class_batches(const ClassMembers& members, const EpochPlan& plan, co
     const auto items = plan.of_batch(b);
     std::set<size_t> seen;
     for (int c = 0; c < shape.classes; ++c) {
+      const auto chunk = items.subspan(static_cast<size_t>(c * shape.samples), static_cast<size_t>(shape.samples));
+      const size_t size = members.of_class[class_of(members, chunk[0])].size();
+      EXPECT_EQ(std::set<uint32_t>(chunk.begin(), chunk.end()).size(), std::min(size, chunk.size())) << "batch " << b;
       const size_t first = class_of(members, items[static_cast<size_t>(c * shape.samples)]);
       EXPECT_TRUE(seen.insert(first).second) << "class " << first << " twice in batch " << b;
       for (int s = 1; s < shape.samples; ++s) {
@@ -156,8 +160,22 @@ TEST(Sampler, HardClassesComeFromTheNearest) {
   }
   EXPECT_EQ(leaders.size(), 10U);
   expect_class_batches(members, plan_hard_classes(members, shape, distances, 1.0, 1, 0), shape);
+  // 200 images make 16 batches of 12.
+  EXPECT_EQ(hard.batches(), 16);
+  EXPECT_EQ(hard_batches(members, shape), 16);
   EXPECT_DOUBLE_EQ(hard_class_share(0, 100), 1.0);
   EXPECT_DOUBLE_EQ(hard_class_share(75, 100), 0.25);
+}
+
+TEST(Sampler, NoImageTwiceInABatchOfClassesThatDoNotDivide) {
+  const ClassMembers members = members_of({7, 10, 13, 17, 23, 6, 11, 3});
+  const std::vector<float> distances(64, 1.0F);
+  for (uint64_t epoch = 0; epoch < 40; ++epoch) {
+    for (const ClassBatch shape : {ClassBatch{3, 6}, ClassBatch{2, 5}, ClassBatch{4, 9}}) {
+      expect_class_batches(members, plan_classes(members, shape, 1, epoch), shape);
+      expect_class_batches(members, plan_hard_classes(members, shape, distances, 0.5, 1, epoch), shape);
+    }
+  }
 }
 
 TEST(Sampler, RefusesWhatCannotBe) {
