@@ -89,6 +89,10 @@ std::span<const int32_t> Matches::group(int64_t query) const {
   return {begin, end};
 }
 
+bool Matches::has_match(int64_t query) const {
+  return std::ranges::any_of(group(query), [&](int32_t image) { return !ignores(id_, query, image); });
+}
+
 std::vector<int64_t> Matches::ranks(int64_t query, std::span<const float> distances) const {
   thread_local std::vector<Match> matches;
   thread_local std::vector<Match> left_out;

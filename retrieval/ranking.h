@@ -40,6 +40,7 @@ class Matches {
   // Where a query's matches stand among the gallery images that count for it, from 0, ascending: all that ranking
   // metrics need. Equal distances stand in the order of their index. Empty: the query has no match.
   std::vector<int64_t> ranks(int64_t query, std::span<const float> distances) const;
+  bool has_match(int64_t query) const;
 
  private:
   // Images of the gallery that carry the query's label, ascending.
