@@ -1,6 +1,7 @@
 // Trains a network as a config says, in a folder of its own.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -61,22 +62,29 @@ void add_options(CLI::App& app, Arguments& a) {
   add_verbosity_options(app, a.verbosity);
 }
 
-// Flags before --set before the environment before files before defaults.
-TrainingConfig resolve(const Arguments& a, const Checkpoint* before) {
+// What a run that goes on was begun with: its checkpoint says it, or its folder if there is no checkpoint yet.
+std::optional<TrainingConfig> begun_with(const Arguments& a, const Checkpoint* before, const fs::path& run) {
   TrainingConfig config;
   if (before) {
     read_config(config, before->config(), before->path().string());
+  } else if (a.resume == "auto" && fs::exists(run / "config.toml")) {
+    read_config_file(config, (run / "config.toml").string());
+  } else {
+    return std::nullopt;
   }
-  const TrainingConfig of_run = config;
+  return config;
+}
+
+// Flags before --set before the environment before files before defaults.
+TrainingConfig resolve(const Arguments& a, const Checkpoint* before, const fs::path& run) {
+  const std::optional<TrainingConfig> of_run = begun_with(a, before, run);
+  TrainingConfig config = of_run && a.config.config.empty() ? *of_run : TrainingConfig{};
   if (!a.config.config.empty()) {
-    if (before) {
-      config = {};
-    }
     read_config_file(config, a.config.config);
   }
   override_config(config, a.config);
-  if (before) {
-    require_resumable(config, of_run, before->state().position.phase);
+  if (of_run) {
+    require_resumable(config, *of_run, before ? before->state().position.phase : 0);
   }
   return config;
 }
@@ -113,10 +121,12 @@ struct Cost {
 Cost cost_until(int64_t step, const RunFolder& folder) {
   std::ifstream file(folder.path() / "time.json");
   const auto json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("steps", int64_t{-1}) != step) {
+  const auto is_number = [&](const char* name) { return json.contains(name) && json[name].is_number(); };
+  const char* const names[] = {"steps", "from_step", "seconds", "processor_seconds"};
+  if (!std::ranges::all_of(names, is_number) || json["steps"] != step) {
     return {.steps = step, .from_step = step};
   }
-  return {step, json.value("from_step", step), json.value("seconds", 0.0), json.value("processor_seconds", 0.0)};
+  return {step, json["from_step"], json["seconds"], json["processor_seconds"]};
 }
 
 void write_cost(const RunFolder& folder, const Cost& cost) {
@@ -125,11 +135,18 @@ void write_cost(const RunFolder& folder, const Cost& cost) {
                                      ", \"processor_seconds\": " + json_number(cost.processor_seconds) + "}\n");
 }
 
-void summarise(const RunFolder& folder, const Outcome& outcome, bool was_complete, const Cost& cost) {
+// Of the pictures that a run's own evaluations are of.
+const char* evaluated_on(const TrainingConfig& config) {
+  return config.evaluation.on == "held_out" ? "training classes held out" : "test classes";
+}
+
+void summarise(const RunFolder& folder, const TrainingConfig& config, const Outcome& outcome, bool was_complete,
+               const Cost& cost) {
   const Position& at = outcome.position;
   std::string json = "{\"steps\": " + std::to_string(at.step) + ", \"epochs\": " + std::to_string(at.epoch) +
                      ", \"skipped\": " + std::to_string(at.skipped) + ", \"best\": " + json_number(at.best) +
-                     ", \"best_step\": " + std::to_string(at.best_step);
+                     ", \"best_step\": " + std::to_string(at.best_step) +
+                     ", \"on\": " + json_text(config.evaluation.on);
   if (outcome.last) {
     for (size_t i = 0; i < outcome.last->ks.size(); ++i) {
       json += ", \"R@" + std::to_string(outcome.last->ks[i]) + "\": " + json_number(outcome.last->recall[i]);
@@ -143,11 +160,12 @@ void summarise(const RunFolder& folder, const Outcome& outcome, bool was_complet
               static_cast<long>(at.step), static_cast<long>(at.epoch), clock_text(cost.seconds).c_str(),
               clock_text(cost.processor_seconds).c_str());
   if (outcome.last) {
-    std::printf("last       %s\n", text_of(*outcome.last).c_str());
+    std::printf("last       %s, on %s\n", text_of(*outcome.last).c_str(), evaluated_on(config));
   }
   if (at.best_step >= 0) {
-    std::printf("best       %.1f at step %ld: %s\n", at.best * 100, static_cast<long>(at.best_step),
-                folder.best().c_str());
+    std::printf("best       %s %.1f at step %ld: %s\n", config.evaluation.metric.c_str(), at.best * 100,
+                static_cast<long>(at.best_step),
+                fs::exists(folder.best()) ? folder.best().c_str() : "its checkpoint could not be written");
   }
 }
 
@@ -167,6 +185,9 @@ fs::path run_path(const Arguments& a) {
   }
   if (!resumes_file(a) || !a.out.empty()) {
     return a.out;
+  }
+  if (!fs::exists(a.resume)) {
+    fail(ErrorCode::io, "--resume ", a.resume, ": there is no such checkpoint; expected auto, or a file");
   }
   const fs::path folder = fs::absolute(a.resume).lexically_normal().parent_path();
   if (folder.filename() != kCheckpoints) {
@@ -198,6 +219,19 @@ bool goes_on(const Arguments& a, const fs::path& run) {
   return false;
 }
 
+// The phase that asks most of its classes tells.
+void warn_of_small_classes(const TrainingConfig& config, const data::Dataset& data) {
+  int64_t samples = 0;
+  for (int64_t i = 0; i < kPhases; ++i) {
+    const PhaseConfig& phase = phase_of(config, i);
+    samples = is_empty(phase) || phase.sampler == "shuffled" ? samples : std::max(samples, phase.samples);
+  }
+  const auto small = data::train_members(data).small_classes(data, static_cast<int>(samples));
+  if (!small.empty()) {
+    warn(std::to_string(small.size()) + " classes have too few images, such as " + small.front());
+  }
+}
+
 // What a run begins with. The first rank finds it out and tells the others.
 struct Beginning {
   fs::path path;
@@ -214,7 +248,7 @@ Beginning begin(const Arguments& a, Comm& comm) {
       begin.folder = std::make_unique<RunFolder>(begin.path, RunFolder::Begin::resume);
     }
     begin.before = checkpoint_in(a, begin.path);
-    begin.config = resolve(a, begin.before.get());
+    begin.config = resolve(a, begin.before.get(), begin.path);
     check(begin.config);
   }
   if (comm.size() > 1) {
@@ -261,6 +295,7 @@ int train(const Arguments& a, Comm& comm) {
     for (const std::string& text : data->warnings) {
       warn(text);
     }
+    warn_of_small_classes(config, *data);
     folder->write_text("config.toml", toml_of(config, Comments::none));
     folder->write_text("command.txt", a.command + "\n");
   }
@@ -331,7 +366,7 @@ int train(const Arguments& a, Comm& comm) {
                  static_cast<long>(outcome.position.step), folder->path().c_str());
     return kStoppedBySignal;
   }
-  summarise(*folder, outcome, was_complete, cost);
+  summarise(*folder, config, outcome, was_complete, cost);
   if (profile) {
     profile->print();
   }
@@ -339,12 +374,17 @@ int train(const Arguments& a, Comm& comm) {
 }
 
 int dry_run(const Arguments& a) {
-  const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run_path(a));
-  const TrainingConfig config = resolve(a, before.get());
+  const fs::path run = run_path(a);
+  const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run);
+  if (!run.empty() && !a.force && !goes_on(a, run)) {
+    require_no_run(run);
+  }
+  const TrainingConfig config = resolve(a, before.get(), run);
   check(config);
   const auto data = training_data(config);
   const auto backend = make_backend(a.device);
   require_trainable(config, *data, 1, before.get());
+  static_cast<void>(require_memory(config, data->train_classes, pixels_for(*backend), backend->allocator().limit()));
   const Forecast result = forecast(*backend, config, data);
   std::printf("data       %s: %ld images of %d classes to train on; %ld queries, %ld in the gallery\n",
               data->name.c_str(), static_cast<long>(result.train_images), result.train_classes,
@@ -385,8 +425,9 @@ int run(const Arguments& a, Comm& comm) {
     return dry_run(a);
   }
   if (a.print_config) {
-    const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run_path(a));
-    std::fputs(toml_of(resolve(a, before.get()), Comments::meanings).c_str(), stdout);
+    const fs::path run = run_path(a);
+    const std::unique_ptr<Checkpoint> before = checkpoint_in(a, run);
+    std::fputs(toml_of(resolve(a, before.get(), run), Comments::meanings).c_str(), stdout);
   } else {
     std::fputs(config_reference().c_str(), stdout);
   }

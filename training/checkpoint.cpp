@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPosition = "position";
 constexpr const char* kConfig = "config";
 constexpr const char* kDistances = "class_distances";
+constexpr const char* kData = "data";
 constexpr const char* kMoments = "optimiser/";
 
 // The members of a position by name, for both directions.
@@ -138,6 +139,7 @@ void save_checkpoint(const fs::path& path, Learner& learner, const std::vector<O
   writer.add(std::string(kWeightsSection), weights);
   add_text(kPosition, position);
   add_text(kConfig, config);
+  add_text(kData, state.data);
   std::vector<std::vector<float>> numbers;
   for (const Optimiser::State& moment : moments) {
     numbers.emplace_back(static_cast<size_t>(moment.values.elements()));
@@ -162,6 +164,8 @@ Checkpoint::Checkpoint(CheckpointFile file) : file_(std::move(file)) {
   for (const auto& section : file_.sections()) {
     if (section.name == kDistances) {
       state_.class_distances = floats_in(file_, kDistances, section.bytes.size() / sizeof(float));
+    } else if (section.name == kData) {
+      state_.data = text_in(section.bytes);
     }
   }
 }

@@ -34,6 +34,7 @@ struct Position {
 struct RunState {
   Position position;
   std::vector<float> class_distances;  // of the hard-class sampler; else empty
+  std::string data;                    // what it learns from, by summary_of(); empty: unknown
 };
 
 // Writes the file as a whole or not at all. Throws ErrorCode::not_finite instead of keeping weights that are not.

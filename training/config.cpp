@@ -269,7 +269,7 @@ void require_resumable(const TrainingConfig& config, const TrainingConfig& befor
     const bool behind = phase > 0 && key.name.starts_with("phase1.");
     if ((key.resuming == Resuming::fixed || behind) && ours != theirs) {
       fail(ErrorCode::usage, "--resume: ", key.name, " is ", toml_of(ours), " here and ", toml_of(theirs),
-           " in the checkpoint; a resumed run keeps it. Begin a new run with network.weights to change it");
+           " in the run; a resumed run keeps it. Begin a new run with network.weights to change it");
     }
   }
 }

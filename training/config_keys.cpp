@@ -76,7 +76,7 @@ void add_run(Table& table) {
              "A loss or gradient that is not finite: end the run with code 7, or leave the step out");
   run.number("nonfinite_budget", &RunConfig::nonfinite_budget, {0, kCount}, "Steps that `skip` may leave out");
   may_change(run.choice("on_save_error", &RunConfig::on_save_error, {"stop", "warn"},
-                        "A checkpoint that cannot be written: end with code 6, or go on without it"));
+                        "A checkpoint that cannot be written: end with code 6, or go on without it, but for the last"));
 }
 
 void add_data(Table& table) {
@@ -231,7 +231,7 @@ void add_evaluation(Table& table) {
   evaluation.number("every", &EvaluationConfig::every, {0, kCount},
                     "Epochs from one evaluation to the next; 0: at the end only");
   evaluation.choice("metric", &EvaluationConfig::metric, {"R@1", "mAP"}, "What best.gle is best at");
-  evaluation.number("ks", &EvaluationConfig::ks, {1, 1e6}, "The K of Recall@K");
+  evaluation.number("ks", &EvaluationConfig::ks, {1, 1e6}, "The K of Recall@K; those beyond the gallery are left out");
   evaluation.number("patience", &EvaluationConfig::patience, {0, kCount},
                     "Evaluations without a better one that end the phase; 0: any");
   evaluation.number("batch", &EvaluationConfig::batch, {1, 1e6}, "Pictures at a time in evaluations");

@@ -102,6 +102,7 @@ void require_trainable(const TrainingConfig& config, const data::Dataset& data, 
   DryBackend backend;
   Learner learner(backend, config, data.train_classes);
   if (from) {
+    require_same_data(*from, data);
     learner.begin_phase(phase_of(config, from->state().position.phase), Learner::Moments::reset);
     from->restore(learner);
   } else if (!config.network.weights.empty()) {

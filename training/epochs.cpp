@@ -1,12 +1,35 @@
 #include "training/epochs.h"
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "data/hold_out.h"
 #include "engine/error.h"
+#include "models/files/crc32c.h"
 #include "training/recipe.h"
 
 namespace gle {
+
+namespace {
+
+void check_queries(const TrainingConfig& config, data::Dataset& data) {
+  const int64_t queries = std::ssize(data.query_items());
+  if (queries == 0) {
+    fail(ErrorCode::data, config.data.path, ": there are no test images; evaluation.on = \"held_out\" or \"none\"");
+  }
+  const int64_t without = queries_without_match(data);
+  if (without == queries) {
+    fail(ErrorCode::data, config.data.path, ": none of the ", queries,
+         " queries has a match in the gallery, which leaves nothing to measure; evaluation.on = \"none\"");
+  }
+  if (without > 0) {
+    data.warnings.push_back(std::to_string(without) + " of " + std::to_string(queries) +
+                            " queries have no match in the gallery; evaluations leave them out");
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config) {
   data::DatasetOptions options{
@@ -15,7 +38,8 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
   if (!config.data.train_classes.empty()) {
     options.train_classes = data::parse_class_range(config.data.train_classes);
     if (!options.train_classes) {
-      fail(ErrorCode::usage, "data.train_classes is '", config.data.train_classes, "'; expected A:B, such as 0:100");
+      fail(ErrorCode::usage, "data.train_classes is '", config.data.train_classes,
+           "'; expected A:B with A below B, such as 0:100");
     }
   }
   data::Dataset data = data::load_dataset(config.data.path, options);
@@ -25,10 +49,44 @@ std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config)
   if (config.evaluation.on == "held_out") {
     data = data::hold_out(data, config.evaluation.held_out, static_cast<uint64_t>(config.run.seed));
   }
-  if (config.evaluation.on != "none" && data.query_items().empty()) {
-    fail(ErrorCode::data, config.data.path, ": there are no test images; evaluation.on = \"held_out\" or \"none\"");
+  if (config.evaluation.on != "none") {
+    check_queries(config, data);
   }
   return std::make_shared<const data::Dataset>(std::move(data));
+}
+
+std::string summary_of(const data::Dataset& data) {
+  std::vector<std::array<int64_t, 3>> of_class(data.class_names.size());
+  for (const data::Item& item : data.items) {
+    if (item.label >= 0) {
+      std::array<int64_t, 3>& counts = of_class[static_cast<size_t>(item.label)];
+      counts[0] += item.train ? 1 : 0;
+      counts[1] += item.query ? 1 : 0;
+      counts[2] += item.gallery ? 1 : 0;
+    }
+  }
+  std::string classes;
+  for (size_t c = 0; c < of_class.size(); ++c) {
+    classes += data.class_names[c];
+    for (const int64_t count : of_class[c]) {
+      classes += ' ' + std::to_string(count);
+    }
+    classes += '\n';
+  }
+  char checksum[16];
+  std::snprintf(checksum, sizeof checksum, "%08x", crc32c(std::as_bytes(std::span(classes))));
+  return std::to_string(data.train_items().size()) + " pictures of " + std::to_string(data.train_classes) +
+         " classes, " + std::to_string(data.query_items().size()) + " queries, " +
+         std::to_string(data.gallery_items().size()) + " in the gallery (classes " + checksum + ")";
+}
+
+void require_same_data(const Checkpoint& from, const data::Dataset& data) {
+  const std::string& before = from.state().data;
+  const std::string now = summary_of(data);
+  if (!before.empty() && before != now) {
+    fail(ErrorCode::data, from.path().string(), ": the run has ", before, ", and data.path names ", now,
+         "; a resumed run keeps its data. Begin a new run with network.weights to change them");
+  }
 }
 
 data::DecodeOptions decode_options(const TrainingConfig& config) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "data/loader.h"
+#include "training/checkpoint.h"
 #include "training/config.h"
 #include "training/evaluation.h"
 
@@ -12,6 +13,10 @@ namespace gle {
 
 // What the data set's reader gives, with classes held out if the config says so.
 std::shared_ptr<const data::Dataset> training_data(const TrainingConfig& config);
+// Numbers for the reader, and a checksum of the classes' names and sizes.
+std::string summary_of(const data::Dataset& data);
+// Throws ErrorCode::data if the checkpoint's run has learned from other data.
+void require_same_data(const Checkpoint& from, const data::Dataset& data);
 
 data::DecodeOptions decode_options(const TrainingConfig& config);
 // A rank's loader has its part of every batch. `bad_list`: of the run; null: the loader's own.

@@ -28,6 +28,17 @@ std::vector<uint32_t> training_sample(const data::ClassMembers& members, int64_t
   return items;
 }
 
+int64_t queries_without_match(const data::Dataset& data) {
+  const std::vector<uint32_t> queries = data.query_items();
+  const Identities identities = identities_of(data, queries, data.gallery_items());
+  const Matches matches(identities);
+  int64_t without = 0;
+  for (int64_t query = 0; query < std::ssize(queries); ++query) {
+    without += matches.has_match(query) ? 0 : 1;
+  }
+  return without;
+}
+
 Evaluator::Evaluator(Backend& backend, std::shared_ptr<const data::Dataset> data, const EvaluationOptions& options)
     : backend_(backend), data_(std::move(data)), options_(options), pool_(options.threads) {}
 
@@ -82,7 +93,9 @@ std::optional<RankingMetrics> Evaluator::rank(Network& network, std::span<const 
     return Embeddings{items.values.data(), static_cast<int64_t>(items.labels.size()), items.dimensions};
   };
   Distances distances(backend_, pool_, rows(*query_rows), rows(*gallery_rows));
-  return summarise(rank_all(distances, Matches(identities), options_.comm), options_.ks);
+  std::vector<int64_t> ks = options_.ks;
+  std::erase_if(ks, [&](int64_t k) { return k > std::max<int64_t>(1, others_of(identities)); });
+  return summarise(rank_all(distances, Matches(identities), options_.comm), ks);
 }
 
 }  // namespace gle

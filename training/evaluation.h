@@ -19,8 +19,8 @@ struct EvaluationOptions {
   int64_t batch = 64;
   int workers = 2;
   int threads = 0;
-  std::vector<int64_t> ks = {1};
-  Comm* comm = nullptr;  // ranks that share the work; all get the result
+  std::vector<int64_t> ks = {1};  // those beyond the gallery are left out
+  Comm* comm = nullptr;           // ranks that share the work; all get the result
   // Of images that cannot be read, which are then left out; null: they are an error.
   std::shared_ptr<data::BadImageList> bad_list = nullptr;
 };
@@ -35,6 +35,9 @@ struct EmbeddedItems {
 
 // Training images of classes that the seed chooses, as many classes as have at most `images` between them (but two).
 std::vector<uint32_t> training_sample(const data::ClassMembers& members, int64_t images, uint64_t seed);
+
+// Of a data set's queries, those that nothing in the gallery answers.
+int64_t queries_without_match(const data::Dataset& data);
 
 // Ranks a data set's queries against its gallery by the embeddings of a network.
 class Evaluator {

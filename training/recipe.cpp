@@ -24,6 +24,43 @@ data::Size input_size(const TrainingConfig& config) {
   return {static_cast<int>(config.input.width), static_cast<int>(config.input.height)};
 }
 
+void check_samples(const TrainingConfig& config, const PhaseConfig& phase, const char* name) {
+  if (phase.loss == "cross_entropy" || loss_named(phase.loss).needs_proxies) {
+    return;
+  }
+  require(phase.sampler != "shuffled", name, phase.loss,
+          " compares pictures of a class: take sampler = \"classes\", \"chunks\" or \"hard\"");
+  require(phase.samples > 1, name, phase.loss, " compares pictures of a class, and samples = 1 leaves none to compare");
+  require(!has_anchors_alone(config, phase), name, "group_loss.anchors = ", config.group_loss.anchors,
+          " of samples = ", phase.samples, " leaves no picture to learn from; expected fewer anchors than samples");
+}
+
+void check_phase(const TrainingConfig& config, const PhaseConfig& phase, const char* name) {
+  static_cast<void>(train_transform(config, phase).output());
+  static_cast<void>(schedule_of(phase, 1, std::max<int64_t>(1, phase.steps > 0 ? phase.steps : phase.epochs)));
+  require(phase.drops.empty() || phase.decay == "steps", name, "drops go with decay = \"steps\" alone");
+  require(!phase.reload_best_at_drop || !phase.drops.empty(), name, "reload_best_at_drop needs drops");
+  require(!phase.reload_best_at_drop || std::ranges::all_of(phase.drops, [](double d) { return d == std::floor(d); }),
+          name, "reload_best_at_drop needs drops after whole epochs");
+  require(!phase.reload_best_at_drop || config.evaluation.on != "none", name,
+          "reload_best_at_drop needs an evaluation to tell what is best");
+  require(!phase.reload_best_at_drop || config.evaluation.every > 0, name,
+          "reload_best_at_drop needs evaluation.every above 0");
+  check_samples(config, phase, name);
+  const Loss& loss = loss_named(phase.loss);
+  const bool trains_head = loss.needs_logits || loss.needs_proxies || cross_entropy_weight(config, phase) > 0;
+  require(phase.backbone_rate > 0 || trains_head || config.network.embedding > 0, name,
+          "nothing would learn: backbone_rate is 0, and ", phase.loss, " trains no head");
+}
+
+void check_ks(const std::vector<double>& ks) {
+  for (size_t i = 0; i < ks.size(); ++i) {
+    require(ks[i] == std::floor(ks[i]), "evaluation.ks", ks[i], " is not a whole number");
+    require(std::count(ks.begin(), ks.begin() + static_cast<std::ptrdiff_t>(i), ks[i]) == 0, "evaluation.ks", ks[i],
+            " stands twice");
+  }
+}
+
 }  // namespace
 
 InputDescription input_description(const TrainingConfig& config) {
@@ -157,32 +194,23 @@ int64_t batch_size(const PhaseConfig& phase) {
   return phase.sampler == "shuffled" ? phase.batch : phase.classes * phase.samples;
 }
 
+bool has_anchors_alone(const TrainingConfig& config, const PhaseConfig& phase) {
+  return !is_empty(phase) && phase.loss == "group_loss" && phase.sampler != "shuffled" &&
+         config.group_loss.anchors >= phase.samples;
+}
+
 void check(const TrainingConfig& config) {
   require(!config.data.path.empty(), "data", "path is empty; say where the data set is: --set data.path=...");
   require(!is_empty(config.phase1) || !is_empty(config.phase2), "phase1, phase2",
           "there is nothing to do: epochs and steps of both are 0");
   static_cast<void>(test_transform(config).output());
+  check_ks(config.evaluation.ks);
   for (int64_t i = 0; i < kPhases; ++i) {
     const PhaseConfig& phase = phase_of(config, i);
     if (is_empty(phase)) {
       continue;
     }
-    static_cast<void>(train_transform(config, phase).output());
-    static_cast<void>(schedule_of(phase, 1, std::max<int64_t>(1, phase.steps > 0 ? phase.steps : phase.epochs)));
-    require(phase.drops.empty() || phase.decay == "steps", "phase", "drops go with decay = \"steps\" alone");
-    require(!phase.reload_best_at_drop || !phase.drops.empty(), "phase", "reload_best_at_drop needs drops");
-    require(!phase.reload_best_at_drop || std::ranges::all_of(phase.drops, [](double d) { return d == std::floor(d); }),
-            "phase", "reload_best_at_drop needs drops after whole epochs");
-    require(!phase.reload_best_at_drop || config.evaluation.on != "none", "phase",
-            "reload_best_at_drop needs an evaluation to tell what is best");
-    require(!phase.reload_best_at_drop || config.evaluation.every > 0, "phase",
-            "reload_best_at_drop needs evaluation.every above 0");
-    require(phase.loss == "cross_entropy" || phase.sampler != "shuffled", "phase", phase.loss,
-            " compares pictures of a class: take sampler = \"classes\", \"chunks\" or \"hard\"");
-    const Loss& loss = loss_named(phase.loss);
-    const bool trains_head = loss.needs_logits || loss.needs_proxies || cross_entropy_weight(config, phase) > 0;
-    require(phase.backbone_rate > 0 || trains_head || config.network.embedding > 0, "phase",
-            "nothing would learn: backbone_rate is 0, and ", phase.loss, " trains no head");
+    check_phase(config, phase, i == 0 ? "phase1" : "phase2");
   }
   if (is_empty(config.phase1) || is_empty(config.phase2) || config.phase2.fresh_optimiser) {
     return;

@@ -29,6 +29,8 @@ const PhaseConfig& phase_of(const TrainingConfig& config, int64_t phase);
 bool is_empty(const PhaseConfig& phase);
 // Pictures of one batch.
 int64_t batch_size(const PhaseConfig& phase);
+// Whether the Group Loss would have no picture left to learn from.
+bool has_anchors_alone(const TrainingConfig& config, const PhaseConfig& phase);
 
 // Throws unless all of the above hold together.
 void check(const TrainingConfig& config);

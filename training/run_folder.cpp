@@ -54,6 +54,27 @@ int64_t step_of(const fs::path& checkpoint) {
   }
 }
 
+// Null if none of the folder's is of the step, and whole.
+std::unique_ptr<Checkpoint> checkpoint_of_step(const fs::path& folder, int64_t step) {
+  std::vector<fs::path> candidates = {folder / "best.gle"};
+  for (const CheckpointEntry& entry : checkpoints_in(folder)) {
+    if (entry.step == step) {
+      candidates.push_back(entry.path);
+    }
+  }
+  for (const fs::path& path : candidates) {
+    try {
+      auto checkpoint = std::make_unique<Checkpoint>(path);
+      if (checkpoint->state().position.step == step) {
+        return checkpoint;
+      }
+    } catch (const Error&) {
+      continue;  // the next may be whole
+    }
+  }
+  return nullptr;
+}
+
 void remove_run(const fs::path& path) {
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string name = entry.path().filename().string();
@@ -73,10 +94,8 @@ void remove_run(const fs::path& path) {
 }  // namespace
 
 fs::path RunFolder::prepared(fs::path path, Begin begin) {
-  if (begin == Begin::fresh && has_run(path)) {
-    fail(ErrorCode::usage, path.string(),
-         ": there is a run already; --resume auto goes on with it, --force begins "
-         "anew in its place");
+  if (begin == Begin::fresh) {
+    require_no_run(path);
   }
   return path;
 }
@@ -134,6 +153,10 @@ std::unique_ptr<Checkpoint> newest_checkpoint(const fs::path& run, const Warn& w
   return nullptr;
 }
 
+std::unique_ptr<Checkpoint> RunFolder::checkpoint_of(int64_t step) const {
+  return checkpoint_of_step(checkpoints(), step);
+}
+
 void RunFolder::mend_names(const Position& position) const {
   for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
     if (entry.path.filename() == checkpoint_name(position)) {
@@ -159,9 +182,10 @@ void RunFolder::go_back_to(const Checkpoint& checkpoint, const Warn& warn) const
   const Position& position = checkpoint.state().position;
   mend(checkpoints() / checkpoint_name(position), checkpoint.path());
   mend_names(position);
-  const fs::path beside = checkpoint.path().parent_path() / "best.gle";
-  if (position.best_step >= 0 && !fs::exists(best()) && fs::exists(beside) && step_of(beside) == position.best_step) {
-    let_be(best(), beside);
+  if (position.best_step >= 0 && !fs::exists(best())) {
+    if (const auto of_best = checkpoint_of_step(checkpoint.path().parent_path(), position.best_step)) {
+      let_be(best(), of_best->path());
+    }
   }
   std::string removed;
   for (const CheckpointEntry& entry : checkpoints_in(checkpoints())) {
@@ -182,6 +206,13 @@ void RunFolder::go_back_to(const Checkpoint& checkpoint, const Warn& warn) const
   const int64_t best_step = fs::exists(best()) ? step_of(best()) : -1;
   if (best_step > position.step) {
     warn(best().string() + " is of step " + std::to_string(best_step) + "; it stays until there is a new best");
+  }
+}
+
+void require_no_run(const fs::path& path) {
+  if (has_run(path)) {
+    fail(ErrorCode::usage, path.string(),
+         ": there is a run already; --resume auto goes on with it, --force begins anew in its place");
   }
 }
 

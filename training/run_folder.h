@@ -17,6 +17,8 @@ inline constexpr const char* kCheckpoints = "checkpoints";
 
 // What can be told of a run without holding its folder.
 bool has_run(const std::filesystem::path& path);
+// Throws ErrorCode::usage if there is one.
+void require_no_run(const std::filesystem::path& path);
 // The newest checkpoint that is whole; `warn` hears of those that are not. Null if there is none at all, and
 // ErrorCode::weights if there are some and all are damaged.
 std::unique_ptr<Checkpoint> newest_checkpoint(const std::filesystem::path& run, const Warn& warn);
@@ -47,10 +49,12 @@ class RunFolder {
 
   // As newest_checkpoint().
   std::unique_ptr<Checkpoint> newest(const Warn& warn) const { return newest_checkpoint(path_, warn); }
+  // best.gle or another one, if it is whole and of this step; else null.
+  std::unique_ptr<Checkpoint> checkpoint_of(int64_t step) const;
   // After a crash last.gle and best.gle may be of other steps than the run believes: lets them be the right ones if
   // these are still here.
   void mend_names(const Position& position) const;
-  // For a run that goes on from this checkpoint, of its own or of another run (whose best.gle is then taken along): it
+  // For a run that goes on from this checkpoint, of its own or of another run (whose best one is then taken along): it
   // becomes the newest, and those of later steps are removed. A best.gle of a later step stays if there is no other.
   void go_back_to(const Checkpoint& checkpoint, const Warn& warn) const;
 

@@ -87,6 +87,10 @@ bool keeps_to_batch(const SearchSpace& space, const TrainingConfig& config) {
   return images >= space.batch[0] && images <= space.batch[1];
 }
 
+bool leaves_pictures_to_learn(const TrainingConfig& config) {
+  return !has_anchors_alone(config, config.phase1) && !has_anchors_alone(config, config.phase2);
+}
+
 std::string range_text(const Range& range) {
   std::string text = range.name + " = { ";
   if (range.kind == Range::Kind::choice) {
@@ -156,6 +160,7 @@ void add_inference_range(SearchSpace& space, const std::string& key, const std::
 
 Settings draw(const SearchSpace& space, const TrainingConfig& base, int64_t number) {
   constexpr uint64_t kAttempts = 10'000;
+  bool in_batch = false;
   for (uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     Settings settings;
     for (size_t i = 0; i < space.training.size(); ++i) {
@@ -163,9 +168,15 @@ Settings draw(const SearchSpace& space, const TrainingConfig& base, int64_t numb
                           attempt);
       settings.emplace_back(space.training[i].name, value_at(space.training[i], random.uniform()));
     }
-    if (keeps_to_batch(space, with(base, settings))) {
+    const TrainingConfig config = with(base, settings);
+    if (leaves_pictures_to_learn(config) && keeps_to_batch(space, config)) {
       return settings;
     }
+    in_batch = in_batch || keeps_to_batch(space, config);
+  }
+  if (in_batch) {
+    fail(ErrorCode::usage, "tune.ranges: none of ", kAttempts,
+         " draws has fewer group_loss.anchors than samples of a class; lower the one or raise the other");
   }
   fail(ErrorCode::usage, "tune.batch: none of ", kAttempts, " draws has a batch of ", space.batch[0], " to ",
        space.batch[1], " images; widen it, or the ranges of phase2.classes and phase2.samples");

@@ -42,6 +42,7 @@ Trainer::Trainer(Backend& backend, const TrainingConfig& config, std::shared_ptr
   if (config_.evaluation.train_images > 0) {
     train_sample_ = training_sample(members_, config_.evaluation.train_images, static_cast<uint64_t>(config_.run.seed));
   }
+  state_.data = summary_of(*data_);
 }
 
 Trainer::~Trainer() = default;
@@ -61,7 +62,9 @@ void Trainer::start_weights() {
 }
 
 void Trainer::resume(const Checkpoint& checkpoint) {
+  require_same_data(checkpoint, *data_);
   state_ = checkpoint.state();
+  state_.data = summary_of(*data_);
   learner_.begin_phase(phase_of(config_, state_.position.phase), Learner::Moments::reset);
   checkpoint.restore(learner_);
   if (folder_) {
@@ -90,11 +93,11 @@ Outcome Trainer::run() {
     return {at, last_, false};
   }
   if (config_changed_) {
-    save();  // so that the next resumption knows
+    save(Saving::on_the_way);  // so that the next resumption knows
   }
   while (!at.done) {
     if (!run_phase()) {
-      save();
+      save(Saving::at_the_end);
       return {at, last_, true};
     }
     at.done = is_last_phase();
@@ -103,7 +106,7 @@ Outcome Trainer::run() {
       at.epoch_of_phase = at.step_of_phase = at.since_best = 0;
     }
   }
-  save();
+  save(Saving::at_the_end);
   return {at, last_, false};
 }
 
@@ -190,7 +193,7 @@ bool Trainer::run_epoch(const Phase& phase) {
       return false;
     }
     if (config_.run.checkpoint_steps > 0 && at.step % config_.run.checkpoint_steps == 0) {
-      save();
+      save(Saving::on_the_way);
     }
   }
   warn_of_bad_images();
@@ -201,7 +204,7 @@ bool Trainer::run_epoch(const Phase& phase) {
   // Before an evaluation too: it may find what ends the run.
   const int64_t epochs = config_.run.checkpoint_epochs;
   if (at.evaluation_due ? epochs > 0 || ends_run(phase) : epochs > 0 && at.epoch % epochs == 0) {
-    save();
+    save(Saving::on_the_way);
   }
   return true;
 }
@@ -336,21 +339,27 @@ bool Trainer::prepare_epoch(const Phase& phase) {
   const std::vector<double>& drops = phase.config.drops;
   const bool drop = std::count(drops.begin(), drops.end(), static_cast<double>(at.epoch_of_phase)) > 0;
   if (drop && phase.config.reload_best_at_drop && at.best_step >= 0) {
-    std::unique_ptr<Checkpoint> best = folder_ ? std::make_unique<Checkpoint>(folder_->best()) : nullptr;
-    if (comm_) {
-      best = checkpoint_for_all(*comm_, std::move(best));
-    }
-    if (best->state().position.step != at.best_step && folder_ && options_.warn) {
-      options_.warn(best->path().string() + ": of step " + std::to_string(best->state().position.step) + ", expected " +
-                    std::to_string(at.best_step));
-    }
-    best->restore_weights(learner_);
-    learner_.optimiser().begin_average();
+    reload_best();
   }
   if (phase.config.sampler == "hard" && at.epoch_of_phase % phase.config.hard_refresh == 0) {
     return refresh_distances();
   }
   return true;
+}
+
+void Trainer::reload_best() {
+  const Position& at = state_.position;
+  std::unique_ptr<Checkpoint> best = folder_ ? folder_->checkpoint_of(at.best_step) : nullptr;
+  if (comm_) {
+    best = checkpoint_for_all(*comm_, std::move(best));
+  }
+  if (best) {
+    best->restore_weights(learner_);
+    learner_.optimiser().begin_average();
+  } else if (folder_ && options_.warn) {
+    options_.warn(folder_->checkpoints().string() + " has no whole checkpoint of step " + std::to_string(at.best_step) +
+                  ", the best one; the run goes on from the weights of step " + std::to_string(at.step));
+  }
 }
 
 bool Trainer::refresh_distances() {
@@ -394,9 +403,18 @@ bool Trainer::evaluate(const Phase& phase) {
       return false;
     }
     learner_.agree_on_statistics();
-    metrics = evaluator_.run(learner_.network(), stop);
-    if (metrics && !train_sample_.empty()) {
-      on_training = evaluator_.rank(learner_.network(), train_sample_, train_sample_, stop);
+    try {
+      metrics = evaluator_.run(learner_.network(), stop);
+      if (metrics && !train_sample_.empty()) {
+        on_training = evaluator_.rank(learner_.network(), train_sample_, train_sample_, stop);
+      }
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::not_finite) {
+        throw;
+      }
+      fail(e.code(), "evaluation after step ", at.step, ": ", e.what(),
+           ": the training has diverged. A lower learning rate or clip_norm may help; --resume with a checkpoint of an "
+           "earlier step goes back to it");
     }
   }
   if (!metrics || (!on_training && !train_sample_.empty())) {
@@ -433,23 +451,23 @@ bool Trainer::evaluate(const Phase& phase) {
     return true;  // it is saved as complete, even if it is to stop
   }
   if (better || config_.run.checkpoint_epochs > 0) {
-    save();
+    save(Saving::on_the_way);
   }
   return !interrupted();
 }
 
-void Trainer::save() {
+void Trainer::save(Saving when) {
   if (slow_rank_) {
     slow_rank_->leave_out_step();
   }
   learner_.agree_on_statistics();
   const std::vector<Optimiser::State> moments = learner_.optimiser().whole_state();
   if (folder_) {
-    write_checkpoint(moments);
+    write_checkpoint(moments, when);
   }
 }
 
-void Trainer::write_checkpoint(const std::vector<Optimiser::State>& moments) {
+void Trainer::write_checkpoint(const std::vector<Optimiser::State>& moments, Saving when) {
   log_->sync();
   events_->flush();
   try {
@@ -457,7 +475,7 @@ void Trainer::write_checkpoint(const std::vector<Optimiser::State>& moments) {
       save_checkpoint(path, learner_, moments, input_description(config_), toml_of(config_, Comments::none), state_);
     });
   } catch (const Error& e) {
-    if (e.code() != ErrorCode::io || config_.run.on_save_error == "stop") {
+    if (e.code() != ErrorCode::io || config_.run.on_save_error == "stop" || when == Saving::at_the_end) {
       throw;
     }
     if (options_.warn) {
@@ -482,7 +500,7 @@ bool Trainer::interrupted() {
     comm_->all_reduce(requests);
   }
   if (requests[0] > 0) {
-    save();
+    save(Saving::on_the_way);
   }
   return requests[1] > 0;
 }

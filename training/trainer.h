@@ -65,7 +65,7 @@ class Trainer {
           const RunFolder* folder, const TrainerOptions& options);
   ~Trainer();
 
-  // Throws ErrorCode::weights if the checkpoint is of another network, ErrorCode::usage if keys differ that must not.
+  // Throws ErrorCode::weights if the checkpoint is of another network, ErrorCode::data if it is of other data.
   void resume(const Checkpoint& checkpoint);
   Outcome run();
 
@@ -74,6 +74,8 @@ class Trainer {
 
  private:
   struct Phase;
+  // A run goes on without a checkpoint on the way, if its config says so, but never ends without one.
+  enum class Saving { on_the_way, at_the_end };
   // Batches that have been taken for one step.
   using Batches = std::vector<data::Batch>;
 
@@ -93,10 +95,11 @@ class Trainer {
   void log_step(const Phase& phase, const StepReport& report);
   bool evaluate(const Phase& phase);
   bool prepare_epoch(const Phase& phase);
+  void reload_best();
   bool refresh_distances();
   bool reestimate(const Phase& phase);
-  void save();
-  void write_checkpoint(const std::vector<Optimiser::State>& moments);
+  void save(Saving when);
+  void write_checkpoint(const std::vector<Optimiser::State>& moments, Saving when);
   void warn_of_bad_images();
   // Answers requests; true: stop now.
   bool interrupted();

@@ -36,6 +36,10 @@ expect 0 "everything else" "${tiny[@]}" --set phase1.steps=8 --profile --out pro
 
 expect 2 "did you mean 'phase1.steps'" "${tiny[@]}" --set phase1.step=3
 expect 2 "expected a whole number" "${tiny[@]}" --set phase1.steps=three
+printf '[augment]\n# mirror = 0.5\n' >empty.toml
+expect 0 "mirror" "$train" --config empty.toml --print-config
+printf '[augmentation]\n' >wrong.toml
+expect 2 "wrong.toml:1: there is no key 'augmentation." "$train" --config wrong.toml
 printf '[phase1]\nsteps = "three"\n' >wrong.toml
 expect 2 "wrong.toml:2: phase1.steps is \"three\"; expected a whole number" "$train" --config wrong.toml
 expect 2 "the config cannot be read" "$train" --config nosuch.toml
@@ -57,10 +61,15 @@ mistake 6 "nosuch.pth" --weights nosuch.pth
 mistake 2 "radam cannot go on with the moments of sgd" --set phase1.optimiser=sgd --set phase2.fresh_optimiser=false
 mistake 2 "drops after whole epochs" --set phase2.decay=steps --set phase2.drops=[0.5] \
   --set phase2.reload_best_at_drop=true --set evaluation.every=1
+mistake 2 "phase2: group_loss compares pictures of a class, and samples = 1" --set phase2.samples=1
+mistake 2 "group_loss.anchors = 2 of samples = 2 leaves no picture to learn from" --set group_loss.anchors=2
+mistake 2 "evaluation.ks: 2.5 is not a whole number" --set evaluation.ks=[1,2.5]
+mistake 2 "evaluation.ks: 4 stands twice" --set evaluation.ks=[4,1,4]
+mistake 5 "nor does the smallest" --max-memory 100KiB
 mistake 4 "last.gle" --set network.name=densenet121 --weights last.gle
 expect 2 "choose between timed plans and determinism" "${tiny[@]}" --out r0 --deterministic --cuda-time-plans
 expect 3 "No such file" "${tiny[@]}" --data nosuch --out r0
-expect 5 "nor does the smallest" "${tiny[@]}" --max-memory 100KiB --out r1
+expect 6 "nosuch.gle: there is no such checkpoint" "$train" --resume nosuch.gle
 expect 5 "phase1.batch = " "${tiny[@]}" --set phase1.batch=200 --max-memory 20MiB --out r1
 [ ! -e r1 ]
 
@@ -77,6 +86,8 @@ grep -qE "\"cpu\": \"$processor\"" run/env.json
 [ "$(wc -l <run/metrics.jsonl)" -ge 3 ]
 expect 0 "seed = 1" "$train" --config run/config.toml --print-config
 expect 2 "there is a run already" "${tiny[@]}" --out run
+expect 2 "there is a run already" "${tiny[@]}" --out run --dry-run
+grep -q '"on": "held_out"' run/summary.json
 expect 0 "best" "${tiny[@]}" --out run --force
 cp run/summary.json summary.json
 # A complete run goes on saying where it was made.
@@ -85,7 +96,10 @@ cp run/env.json env.json
 expect 0 "steps      8" "${tiny[@]}" --out run --resume auto
 cmp run/summary.json summary.json
 cmp run/env.json env.json
-expect 2 "run.seed is 2 here and 1 in the checkpoint" "${tiny[@]}" --out run --resume auto --seed 2
+# What is only told of a run stops none.
+echo '{"steps": "8"}' >run/time.json
+expect 0 "steps      8" "${tiny[@]}" --out run --resume auto
+expect 2 "run.seed is 2 here and 1 in the run" "${tiny[@]}" --out run --resume auto --seed 2
 expect 2 "which run" "${tiny[@]}" --resume auto
 expect 0 "whole" "$train" --verify run/checkpoints/last.gle
 cp run/checkpoints/last.gle other.gle
@@ -139,9 +153,30 @@ rm back/time.json
 expect 0 "steps      $step" "$train" --resume auto --out back --threads 1
 grep -q "\"steps\": $step" back/time.json
 
+# A run that was killed before its first checkpoint goes on as it was begun, and not as another one.
+mkdir killed
+cp run/config.toml killed/
+expect 2 "run.seed is 2 here and 1 in the run" "${tiny[@]}" --out killed --resume auto --seed 2
+expect 0 "steps      8" "$train" --out killed --resume auto --threads 1
+cmp run/metrics.jsonl killed/metrics.jsonl
+
+# Other data than the run has learned from are refused, wherever they are; the same ones may have moved.
+cp "$data/omniglot.tar.gz" moved.tar.gz
+expect 0 "steps      9" "${tiny[@]}" --out killed --resume auto --data moved.tar.gz --set phase2.steps=5
+mkdir fewer
+tar -xzf moved.tar.gz -C fewer --wildcards '*_01.png' '*_02.png'
+expect 3 "a resumed run keeps its data" "${tiny[@]}" --out killed --resume auto --data fewer --set phase2.steps=6
+expect 3 "a resumed run keeps its data" "${tiny[@]}" --out killed --resume auto --data fewer --dry-run
+expect 0 "classes have too few images, such as class" "${tiny[@]}" --data fewer --set phase2.samples=3 --out few
+mkdir singles
+tar -xzf moved.tar.gz -C singles --wildcards '*_01.png'
+expect 3 "none of the 106 queries has a match" "${tiny[@]}" --data singles --set evaluation.on=test --out r0
+expect 3 "none of the 106 queries has a match" "${tiny[@]}" --data singles --set evaluation.on=test --dry-run
+
 # A disk that takes no files, and one that takes none beyond a size.
 expect 6 "making the folder failed" "${tiny[@]}" --out /proc/gle
 (ulimit -f 64; expect 6 "File too large" "${tiny[@]}" --out full)
+(ulimit -f 64; expect 6 "File too large" "${tiny[@]}" --set run.on_save_error=warn --out full2)
 [ -z "$(find full -name '*.tmp')" ]
 
 # A run in use, and signals: the first stops it with a checkpoint, SIGUSR1 writes one and goes on.
@@ -168,5 +203,7 @@ sed -n "s/.*\"from_step\": 0,.*\"processor_seconds\": \([0-9.]*\).*/\1 > $before
 expect 7 "is not finite; first:" "${tiny[@]}" --set phase1.learning_rate=1000 --set phase1.optimiser=sgd \
   --set phase1.steps=60 --out nan
 ls nan/nonfinite/*/batch.json >/dev/null
+expect 7 "the training has diverged" "${tiny[@]}" --set phase1.learning_rate=1000 --set phase1.optimiser=sgd \
+  --set phase1.steps=2 --set phase2.epochs=0 --set phase2.steps=0 --out diverged
 grep -q omniglot nan/nonfinite/*/batch.json
 echo "gle-train: all as expected"

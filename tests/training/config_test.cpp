@@ -153,7 +153,7 @@ TEST(Config, AResumedRunKeepsWhatMatters) {
   expect_says(error_of(ErrorCode::usage, [&] { require_resumable(config, before, 1); }), "phase1.epochs is 98 here");
   config.phase2.learning_rate = 0.5;
   expect_says(error_of(ErrorCode::usage, [&] { require_resumable(config, before, 0); }),
-              "phase2.learning_rate is 0.5 here and 2e-04 in the checkpoint");
+              "phase2.learning_rate is 0.5 here and 2e-04 in the run");
 }
 
 TEST(Config, TheShippedOnesMakeSense) {

@@ -82,6 +82,18 @@ TEST(SearchSpace, BatchesKeepToTheirLimits) {
   EXPECT_NE(error_of(ErrorCode::usage, [&] { draw(impossible, {}, 0); }).find("tune.batch"), std::string::npos);
 }
 
+TEST(SearchSpace, DrawsLeavePicturesToLearnFrom) {
+  const std::string ranges = "[tune.ranges]\ngroup_loss.anchors = { uniform = [1, 4] }\n";
+  const SearchSpace space = space_of(ranges + "phase2.samples = { uniform = [2, 6] }\n");
+  for (int64_t trial = 0; trial < 100; ++trial) {
+    const TrainingConfig config = with(TrainingConfig(), draw(space, {}, trial));
+    EXPECT_LT(config.group_loss.anchors, config.phase2.samples);
+  }
+  const SearchSpace impossible = space_of(ranges + "phase2.samples = { choice = [1] }\n");
+  EXPECT_NE(error_of(ErrorCode::usage, [&] { draw(impossible, {}, 0); }).find("fewer group_loss.anchors than samples"),
+            std::string::npos);
+}
+
 TEST(SearchSpace, MistakesAreNamedWithTheirPlace) {
   expect_refused("[phase1]\nsteps = 3", "has no table [tune]");
   expect_refused("tune = 3", "expected a table");

@@ -56,6 +56,10 @@ const ConfigKey& key_at(const std::string& name, const std::string& where) {
   }
 }
 
+bool has_section(const std::string& name) {
+  return std::ranges::any_of(config_keys(), [&](const ConfigKey& key) { return key.name.starts_with(name + "."); });
+}
+
 toml::table parsed(const std::string& text, const std::string& name) {
   try {
     return toml::parse(text, name);
@@ -86,7 +90,7 @@ void read_sections(TrainingConfig& config, const toml::table& table, const std::
       const ConfigKey& known = key_at(full, where);
       set_value(config, known, value_in(value, where, full), where);
     }
-    if (keys->empty()) {
+    if (keys->empty() && !has_section(section_name)) {
       static_cast<void>(key_at(section_name + ".", place_of(name, node)));
     }
   }
