@@ -386,9 +386,10 @@ int dry_run(const Arguments& a) {
   require_trainable(config, *data, 1, before.get());
   static_cast<void>(require_memory(config, data->train_classes, pixels_for(*backend), backend->allocator().limit()));
   const Forecast result = forecast(*backend, config, data);
-  std::printf("data       %s: %ld images of %d classes to train on; %ld queries, %ld in the gallery\n",
+  std::printf("data       %s: %ld images of %d classes to train on; %ld queries, %ld in the gallery%s\n",
               data->name.c_str(), static_cast<long>(result.train_images), result.train_classes,
-              static_cast<long>(result.queries), static_cast<long>(result.gallery));
+              static_cast<long>(result.queries), static_cast<long>(result.gallery),
+              config.evaluation.on == "held_out" ? ", of training classes held out" : "");
   for (const std::string& text : data->warnings) {
     std::printf("warning    %s\n", text.c_str());
   }

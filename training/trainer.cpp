@@ -434,7 +434,7 @@ bool Trainer::evaluate(const Phase& phase) {
     numbers.emplace_back("R@" + std::to_string(metrics->ks[i]), metrics->recall[i]);
   }
   numbers.emplace_back("mAP", metrics->map);
-  numbers.emplace_back("mAP@R", metrics->map_at_r);
+  numbers.emplace_back("MAP@R", metrics->map_at_r);
   if (on_training) {
     numbers.emplace_back("train R@1", on_training->recall[0]);
     numbers.emplace_back("train mAP", on_training->map);

@@ -225,7 +225,7 @@ TEST_F(SmallTrainer, EveryLossTrains) {
   }
   const std::string lines = metrics("group_loss");
   EXPECT_NE(lines.find("\"group_loss\":"), std::string::npos) << lines;
-  EXPECT_NE(lines.find("\"mAP@R\":"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("\"MAP@R\":"), std::string::npos) << lines;
   EXPECT_NE(lines.find("\"train R@1\":"), std::string::npos) << lines;
 }
 

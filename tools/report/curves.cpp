@@ -17,7 +17,7 @@ struct Wanted {
 
 const Wanted kLoss = {"loss", "Loss"};
 const Wanted kHowItTrains[] = {{"learning_rate", "Learning rate"}, {"gradient_norm", "Gradient norm"}};
-const Wanted kEvaluation[] = {{"R@1", "Recall@1, %", true}, {"mAP", "mAP, %", true}, {"mAP@R", "MAP@R, %", true}};
+const Wanted kEvaluation[] = {{"R@1", "Recall@1, %", true}, {"mAP", "mAP, %", true}, {"MAP@R", "MAP@R, %", true}};
 constexpr const char* kOnTraining = "train ";  // before a metric's name: of training images
 
 Markup chart(const std::vector<Run>& runs, const Wanted& wanted, bool evaluated) {
