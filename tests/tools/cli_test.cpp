@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "engine/backends.h"
@@ -104,6 +105,26 @@ TEST(StopSignals, TheFirstIsNotedAndTheSecondEndsTheProcess) {
     };
     EXPECT_EXIT(raise_twice(), testing::ExitedWithCode(128 + signal), "");
   }
+}
+
+TEST(StopSignals, AHangUpIsNotedHoweverOftenItComes) {
+  const auto hang_up = [] {
+    watch_stop_signals();
+    std::raise(SIGHUP);
+    std::raise(SIGHUP);
+    std::_Exit(stop_signalled() ? kStoppedBySignal : 0);
+  };
+  EXPECT_EXIT(hang_up(), testing::ExitedWithCode(kStoppedBySignal), "");
+}
+
+TEST(StopSignals, UnderNohupAHangUpIsNone) {
+  const auto hang_up = [] {
+    std::signal(SIGHUP, SIG_IGN);
+    watch_stop_signals();
+    std::raise(SIGHUP);
+    std::_Exit(stop_signalled() ? kStoppedBySignal : 0);
+  };
+  EXPECT_EXIT(hang_up(), testing::ExitedWithCode(0), "");
 }
 
 // --input for a model whose pictures are resized and then cut: the margin keeps its share.

@@ -199,6 +199,18 @@ expect 0 "steps      $((step + 3))" "$train" --resume auto --out busy --threads 
 sed -n "s/.*\"from_step\": 0,.*\"processor_seconds\": \([0-9.]*\).*/\1 > $before/p" busy/time.json | grep . |
   awk '{ exit !($1 > $3) }'
 
+# A pipe whose reader is gone, as after `| tee log` and Ctrl-C, and a terminal that is closed: both end as ever.
+for signal in INT HUP; do
+  "${tiny[@]}" --out "left-$signal" --set phase2.steps=100000 --set evaluation.on=none > >(head -n 1 >/dev/null) 2>&1 &
+  pid=$!
+  until [ -s "left-$signal/metrics.jsonl" ]; do kill -0 $pid && sleep 0.1; done
+  kill "-$signal" $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 75 ] || { echo "FAILED: SIG$signal ended in $code" >&2; exit 1; }
+  expect 0 "whole" "$train" --verify "left-$signal/checkpoints/last.gle"
+done
+
 # What is not finite ends the run and names the batch.
 expect 7 "is not finite; first:" "${tiny[@]}" --set phase1.learning_rate=1000 --set phase1.optimiser=sgd \
   --set phase1.steps=60 --out nan
