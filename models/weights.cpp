@@ -229,7 +229,7 @@ LoadReport load_weights(Backend& backend, Network& network, const WeightFile& fi
   const std::vector<Match> matches = matched(network, file, of_2015, report);
   if (strictness == Strictness::strict && !report.complete()) {
     fail(ErrorCode::weights, file.name, ": does not fit ", network.options().name, ". ", report.text(),
-         "\nTo take what fits: --no-strict, or network.strict = false in a config.");
+         "\nTo take what fits: gle-train --set network.strict=false, gle-model --no-strict.");
   }
   if (report.loaded.empty()) {
     fail(ErrorCode::weights, file.name, ": nothing in it belongs to ", network.options().name, ". ", report.text());

@@ -260,6 +260,7 @@ TEST_F(Loading, StrictRefusesWhatDoesNotFitAndChangesNothing) {
   EXPECT_TRUE(contains(message, "missing 1: conv1_7x7_s2.bias"));
   EXPECT_TRUE(contains(message, "unexpected 1: surprise"));
   EXPECT_TRUE(contains(message, "mismatched 1: conv1_7x7_s2.weight: the file has [64,3,7,6], the network [64,3,7,7]"));
+  EXPECT_TRUE(contains(message, "To take what fits: gle-train --set network.strict=false, gle-model --no-strict"));
   const std::vector<WeightTensor> after = network_weights(*backend, *network);
   for (size_t i = 0; i < before.size(); ++i) {
     ASSERT_EQ(after[i].values, before[i].values);
