@@ -42,8 +42,13 @@ WeightFile parse_weights(Bytes bytes, const std::string& name) {
          ": a bare pickle, not a file of torch.save: it may hold code and is not read. If you trust it, load it with "
          "PyTorch and save its state_dict");
   }
-  if (!ZipArchive::looks_like_zip(bytes)) {
+  if (safetensors) {
     return parse_safetensors(bytes, name);
+  }
+  if (!ZipArchive::looks_like_zip(bytes)) {
+    fail(ErrorCode::weights, name,
+         ": is not a file of weights; read are .gle, .safetensors, .pth and TorchScript of PyTorch, and .npz, told "
+         "apart by what is in them");
   }
   ZipArchive archive(bytes, name);
   for (const ZipEntry& entry : archive.entries()) {

@@ -155,6 +155,14 @@ TEST(Safetensors, AHeaderWhoseLengthLooksLikeAPickleIsRead) {
   EXPECT_TRUE(contains(error_of(ErrorCode::weights, [&] { (void)parse_weights(file, "x"); }), "a bare pickle"));
 }
 
+TEST(Weights, WhatIsNoFileOfThemIsSaidToBeNone) {
+  for (const std::string text : {"[run]\nseed = 1\n# and more", "\x93NUMPY and more", "short", ""}) {
+    const std::string message =
+        error_of(ErrorCode::weights, [&] { (void)parse_weights(std::as_bytes(std::span(text)), "mine.toml"); });
+    EXPECT_TRUE(contains(message, "mine.toml: is not a file of weights; read are .gle, .safetensors, .pth")) << message;
+  }
+}
+
 std::string refusal(const std::string& header, size_t data, uint64_t claimed = 0) {
   const uint64_t size = claimed != 0 ? claimed : header.size();
   std::string file(8, '\0');
