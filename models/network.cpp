@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "layers/batch_norm_conv.h"
@@ -66,6 +67,34 @@ const Entry& entry_of(const std::string& name) {
     fail(ErrorCode::usage, "network: there is no '", name, "'; there are: ", names);
   }
   return *found;
+}
+
+// Whether squares of this side go through, and branches that are concatenated end in one size.
+bool takes_square(const Graph& graph, int64_t side) {
+  std::vector<std::optional<Shape>> shapes(graph.channels.size());
+  shapes[0] = {1, side, side, 3};
+  try {
+    for (const Step& step : graph.steps) {
+      const Shape in = shapes[static_cast<size_t>(step.in.value)]->with_channels(step.in.channels());
+      std::optional<Shape>& to = shapes[static_cast<size_t>(step.out.value)];
+      const Shape out = output_shape(step, in);
+      if (to && (*to)[1] != out[1]) {
+        return false;
+      }
+      to = out;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+int64_t least_square(const Graph& graph) {
+  int64_t side = 1;
+  while (!takes_square(graph, side)) {
+    ++side;
+  }
+  return side;
 }
 
 }  // namespace
@@ -209,6 +238,16 @@ void Network::drop_kept_weights() {
   }
 }
 
+Shape Network::step_shape(const Step& step, const Shape& in, const Shape& images) const {
+  try {
+    return output_shape(step, in);
+  } catch (const Error& problem) {
+    const int64_t least = least_square(graph_);
+    fail(problem.code(), options_.name, ": images of ", images[1], "x", images[2],
+         " are too small; the least square is ", least, "x", least, " (", step.name, ": ", problem.what(), ")");
+  }
+}
+
 Var Network::features(Context& ctx, const Var& images, Activation last) {
   if (ctx.tape || ctx.mode == Mode::training) {
     // An evaluation may have left them; a step wants their memory, and changes the weights anyway.
@@ -233,7 +272,7 @@ Var Network::features(Context& ctx, const Var& images, Activation last) {
     const auto from = static_cast<size_t>(step.in.value);
     const auto to = static_cast<size_t>(step.out.value);
     const Var in = values[from].slice(step.in.begin, step.in.end);
-    const Shape whole = output_shape(step, in.shape()).with_channels(graph_.channels[to]);
+    const Shape whole = step_shape(step, in.shape(), images.shape()).with_channels(graph_.channels[to]);
     if (!values[to]) {
       values[to] = ctx.new_var(step.name.c_str(), whole);
     }

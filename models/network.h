@@ -69,6 +69,8 @@ class Network {
   const ParameterSet& parameters() const { return *parameters_; }
   const Graph& graph() const { return graph_; }
   const NetworkOptions& options() const { return options_; }
+  // output_shape() of a step of graph(), for images of this shape: those that are too small for it are refused.
+  Shape step_shape(const Step& step, const Shape& in, const Shape& images) const;
   int64_t feature_channels() const { return graph_.features.channels(); }
   int64_t embedding_channels() const;
 

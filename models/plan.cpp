@@ -66,7 +66,7 @@ std::vector<LayerRow> describe(const Network& network, const Shape& images) {
   shapes[0] = images;
   for (const Step& step : graph.steps) {
     const Shape in = shapes[static_cast<size_t>(step.in.value)].with_channels(step.in.channels());
-    const Shape out = output_shape(step, in);
+    const Shape out = network.step_shape(step, in, images);
     shapes[static_cast<size_t>(step.out.value)] = out;
     switch (step.kind) {
       case StepKind::conv_norm:

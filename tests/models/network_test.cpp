@@ -64,7 +64,10 @@ TEST(Network, EveryUsualInputSizeIsTaken) {
       Context ctx{.backend = backend};
       const Var images(backend.new_tensor("images", {2, h, w, 3}));
       if (name.starts_with("inception_v3") && w < 75) {
-        EXPECT_TRUE(contains(error_of(ErrorCode::usage, [&] { network.forward(ctx, images); }), "does not fit"));
+        const std::string message = error_of(ErrorCode::usage, [&] { network.forward(ctx, images); });
+        EXPECT_TRUE(contains(message, name + ": images of " + std::to_string(h) + "x" + std::to_string(w) +
+                                          " are too small; the least square is 75x75"))
+            << message;
         continue;
       }
       const NetworkOutput output = network.forward(ctx, images);

@@ -23,6 +23,8 @@ expect 2 "try --help" "$model" info
 expect 2 "there are: bn_inception" "$model" info vgg
 expect 2 "HEIGHTxWIDTH" "$model" info densenet121 --input 12
 expect 0 "parameters      10372740" "$model" info bn_inception --classes 100
+expect 2 "inception_v3: images of 32x32 are too small; the least square is 75x75" "$model" info inception_v3 --input 32x32
+expect 2 "bn_inception: images of 4x4 are too small" "$model" info bn_inception --input 4x4
 expect 0 "not possible: batch_norm: training needs" "$model" info inception_v3 --input 97x97
 
 expect 0 "" "$model" init densenet121 a.safetensors --classes 3 --seed 1
