@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "models/onnx.h"
 #include "models/plan.h"
 #include "tools/cli/command.h"
+#include "tools/cli/model.h"
 #include "tools/cli/program.h"
 
 namespace gle::tools {
@@ -35,6 +37,7 @@ struct Arguments {
   int64_t planned_batch = 1;
   int64_t batch = 32;
   bool layers = false;
+  bool tensors = false;
   bool lenient = false;
   double tolerance = 0;
   uint64_t seed = 0;
@@ -54,7 +57,68 @@ std::pair<int64_t, int64_t> input_size(const std::string& text) {
   return {h, w};
 }
 
-int info(const Arguments& arguments) {
+// Not under a name that another format has.
+void require_format(const std::string& out, const std::string& written) {
+  for (const std::string known : {".safetensors", ".gle", ".pth", ".pt", ".pth.tar", ".npz", ".npy", ".onnx"}) {
+    if (known != written && out.ends_with(known)) {
+      fail(ErrorCode::usage, out, ": a file of the kind ", written, " would be written, and the name says ", known,
+           "; let it end in ", written);
+    }
+  }
+}
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t size : shape) {
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  }
+  return text.empty() ? "1" : text;
+}
+
+std::string text_of(const InputDescription& input) {
+  std::string text = std::to_string(input.height) + "x" + std::to_string(input.width);
+  if (input.short_side > 0) {
+    text += " from the middle of pictures of short side " + std::to_string(input.short_side);
+  }
+  if (input.square > 0) {
+    text += " from the middle of squares of " + std::to_string(input.square);
+  }
+  return text + (input.bgr ? ", BGR" : ", RGB");
+}
+
+void print_description(const WeightFile& file) {
+  if (!has_description(file)) {
+    std::printf("network         not said\n");
+    return;
+  }
+  const ModelDescription model = description_of(file);
+  DryBackend dry;
+  std::printf("network         %s\n", model.network.name.c_str());
+  std::printf("classes         %lld\n", static_cast<long long>(model.network.head.classes));
+  std::printf("embedding       %lld\n", static_cast<long long>(Network(dry, model.network).embedding_channels()));
+  std::printf("input           %s\n", text_of(model.input).c_str());
+}
+
+int file_info(const std::string& path, bool list_tensors) {
+  const WeightFile file = read_weights(weight_file_of(path));
+  size_t numbers = 0;
+  for (const WeightTensor& tensor : file.tensors) {
+    numbers += tensor.values.size();
+    if (list_tensors) {
+      std::printf("%-64s %s\n", tensor.name.c_str(), text_of(tensor.shape).c_str());
+    }
+  }
+  std::printf("file            %s\n", file.name.c_str());
+  std::printf("format          %s\n", file.format.c_str());
+  print_description(file);
+  std::printf("tensors         %zu of %zu numbers, running statistics among them\n", file.tensors.size(), numbers);
+  if (!file.left_out.empty()) {
+    std::printf("left out        %zu tensors that are not floats\n", file.left_out.size());
+  }
+  return 0;
+}
+
+int network_info(const Arguments& arguments) {
   NetworkOptions options{.name = arguments.network, .head = arguments.head};
   const auto [h, w] = input_size(arguments.input);
   const int64_t batch = arguments.planned_batch;
@@ -101,6 +165,22 @@ int info(const Arguments& arguments) {
   return 0;
 }
 
+int info(const Arguments& arguments) {
+  const std::vector<std::string> networks = network_names();
+  if (std::ranges::count(networks, arguments.network) > 0) {
+    return network_info(arguments);
+  }
+  if (std::filesystem::exists(arguments.network)) {
+    return file_info(arguments.network, arguments.tensors);
+  }
+  std::string names;
+  for (const std::string& name : networks) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  fail(ErrorCode::usage, arguments.network,
+       ": there is no such file or folder, and no network of this name; there are: ", names);
+}
+
 // How many classes the file's classifier has, or none.
 int64_t classes_in(const WeightFile& file, const std::string& classifier) {
   for (const WeightTensor& tensor : file.tensors) {
@@ -144,11 +224,13 @@ NetworkOptions network_of(const Arguments& arguments, const WeightFile& file) {
 }
 
 int import(const Arguments& arguments) {
-  const std::vector<std::byte> bytes = read_file(arguments.in);
+  require_format(arguments.out, ".safetensors");
+  const std::string path = weight_file_of(arguments.in);
+  const std::vector<std::byte> bytes = read_file(path);
   if (!arguments.sha256.empty()) {
-    require_sha256(bytes, arguments.sha256, arguments.in);
+    require_sha256(bytes, arguments.sha256, path);
   }
-  const WeightFile file = parse_weights(bytes, arguments.in);
+  const WeightFile file = parse_weights(bytes, path);
   std::fprintf(stderr, "%s: %s, %zu tensors", file.name.c_str(), file.format.c_str(), file.tensors.size());
   std::fprintf(stderr, file.left_out.empty() ? "\n" : ", %zu of whole numbers left out\n", file.left_out.size());
   if (arguments.network.empty()) {
@@ -176,7 +258,7 @@ struct Loaded {
 };
 
 Loaded load(const Arguments& arguments) {
-  const WeightFile file = read_weights(arguments.weights);
+  const WeightFile file = read_weights(weight_file_of(arguments.weights));
   Loaded result{.backend = make_cpu_backend(), .network = nullptr};
   result.network = std::make_unique<Network>(*result.backend, network_of(arguments, file));
   result.network->initialise(*result.backend, 0);
@@ -187,6 +269,7 @@ Loaded load(const Arguments& arguments) {
 }
 
 int init(const Arguments& arguments) {
+  require_format(arguments.out, ".safetensors");
   const auto backend = make_cpu_backend();
   Network network(*backend, {.name = arguments.network, .head = arguments.head});
   network.initialise(*backend, arguments.seed);
@@ -195,12 +278,14 @@ int init(const Arguments& arguments) {
 }
 
 int export_(const Arguments& arguments) {
+  require_format(arguments.out, ".onnx");
   const Loaded loaded = load(arguments);
   write_atomically(arguments.out, {export_onnx(*loaded.backend, *loaded.network, arguments.forward)});
   return 0;
 }
 
 int run(const Arguments& arguments) {
+  require_format(arguments.out, ".npy");
   const NpyArray images = read_npy(arguments.in);
   const std::vector<int64_t>& shape = images.shape;
   if (shape.size() != 4 || shape[3] != 3 || images.elements() == 0) {
@@ -226,8 +311,8 @@ int run(const Arguments& arguments) {
 }
 
 int diff(const Arguments& arguments) {
-  const WeightFile a = read_weights(arguments.in);
-  const WeightFile b = read_weights(arguments.other);
+  const WeightFile a = read_weights(weight_file_of(arguments.in));
+  const WeightFile b = read_weights(weight_file_of(arguments.other));
   std::map<std::string, const WeightTensor*, std::less<>> others;
   for (const WeightTensor& tensor : b.tensors) {
     others[tensor.name] = &tensor;
@@ -278,7 +363,9 @@ void add_head_options(CLI::App& app, Arguments& arguments) {
 }
 
 void add_weight_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("--weights", arguments.weights, "any weight file or checkpoint")->option_text("FILE")->required();
+  app.add_option("--weights", arguments.weights, "any weight file, checkpoint or folder of a run")
+      ->option_text("FILE")
+      ->required();
   app.add_option("--network", arguments.network, "where the file does not say it itself")
       ->option_text("NAME")
       ->check(suggested(network_names()));
@@ -302,9 +389,13 @@ int main(int argc, char** argv) {
   CLI::App& app = program.options();
   app.require_subcommand(1);
 
-  CLI::App* info_app = app.add_subcommand("info", "layers, parameters, multiply-adds and memory of a network");
+  CLI::App* info_app = app.add_subcommand(
+      "info", "layers, parameters, multiply-adds and memory of a network; or what is in a weight file or a run");
   info_app->footer("example: gle-model info densenet161 --classes 751 --input 256x128 --batch 30");
-  info_app->add_option("NAME", arguments.network, "bn_inception, densenet121, inception_v3, ...")
+  info_app
+      ->add_option(
+          "NAME", arguments.network,
+          "bn_inception, densenet121, inception_v3, ...; or a weight file, a checkpoint or the folder of a run")
       ->required()
       ->check(suggested(network_names()));
   info_app->add_option("--input", arguments.input, "size of the images")->option_text("HxW");
@@ -312,6 +403,7 @@ int main(int argc, char** argv) {
       ->option_text("B")
       ->check(CLI::Range(1, 1'000'000));
   info_app->add_flag("--layers", arguments.layers, "a line for each layer");
+  info_app->add_flag("--tensors", arguments.tensors, "of a file: a line for each tensor, name and shape");
   add_head_options(*info_app, arguments);
 
   CLI::App* init_app = app.add_subcommand("init", "a network's weights as training from scratch begins with them");
@@ -324,7 +416,8 @@ int main(int argc, char** argv) {
   CLI::App* import_app =
       app.add_subcommand("import", "any weight file as .safetensors; with --network under its names and complete");
   import_app->footer("example: gle-model import densenet121.pth d.safetensors --network densenet121");
-  import_app->add_option("IN", arguments.in, ".safetensors, .pth, TorchScript, .npz or .gle")->required();
+  import_app->add_option("IN", arguments.in, ".safetensors, .pth, TorchScript, .npz, .gle or the folder of a run")
+      ->required();
   import_app->add_option("OUT", arguments.out, "the .safetensors to write")->required();
   import_app->add_option("--network", arguments.network, "whose weights they are")
       ->option_text("NAME")
@@ -357,7 +450,7 @@ int main(int argc, char** argv) {
 
   CLI::App* diff_app = app.add_subcommand("diff", "compares two weight files; exit code 1 if they differ");
   diff_app->footer("example: gle-model diff a.safetensors b.safetensors --tolerance 1e-6");
-  diff_app->add_option("A", arguments.in, "a weight file")->required();
+  diff_app->add_option("A", arguments.in, "a weight file, a checkpoint or the folder of a run")->required();
   diff_app->add_option("B", arguments.other, "another")->required();
   diff_app->add_option("--tolerance", arguments.tolerance, "largest difference that counts as none")
       ->option_text("T")

@@ -38,7 +38,26 @@ expect 0 "0 differ" "$model" diff a.safetensors d.safetensors
 expect 0 "" "$model" import d.safetensors again.safetensors
 expect 0 "0 differ" "$model" diff d.safetensors again.safetensors
 expect 4 "does not fit bn_inception: it says that it is of densenet121" "$model" import a.safetensors e.safetensors --network bn_inception
+expect 0 "densenet121" "$model" info a.safetensors
+for line in "format          safetensors" "classes         3" "embedding       1024" "input           224x224 from the middle of pictures of short side 256, RGB"; do
+  grep -qxF "$line" out
+done
+grep -qE '^tensors         [0-9]+ of [0-9]+ numbers' out
+expect 0 "features.conv0.weight" "$model" info a.safetensors --tensors
+grep -qE '^features\.conv0\.weight +64x3x7x7$' out
+mkdir -p run/checkpoints
+cp a.safetensors run/checkpoints/last.gle
+expect 0 "file            run/checkpoints/last.gle" "$model" info run
+expect 4 "no run was saved there" "$model" info run/checkpoints
+expect 2 "nosuch.safetensors: there is no such file or folder, and no network of this name" "$model" info nosuch.safetensors
+expect 0 "" "$model" import run of_run.safetensors
+expect 0 "0 differ" "$model" diff run of_run.safetensors
+expect 2 "e.pth: a file of the kind .safetensors would be written, and the name says .pth" "$model" import a.safetensors e.pth
+expect 2 "let it end in .onnx" "$model" export e.npz --weights run
+printf '[run]\nseed = 1\n' >mine.toml
+expect 4 "mine.toml: is not a file of weights" "$model" info mine.toml
 sed 's/"gle":/"xyz":/' a.safetensors >bare.safetensors
+expect 0 "network         not said" "$model" info bare.safetensors
 expect 4 "does not fit bn_inception; --no-strict" "$model" import bare.safetensors e.safetensors --network bn_inception
 expect 0 "loaded" "$model" import bare.safetensors d.safetensors --network densenet121
 # What is not given stays as the file says.

@@ -17,19 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string file_of(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
-    return path;
-  }
-  for (const char* name : {"checkpoints/best.gle", "checkpoints/last.gle"}) {
-    if (fs::is_regular_file(fs::path(path) / name, ignored)) {
-      return (fs::path(path) / name).string();
-    }
-  }
-  fail(ErrorCode::weights, path, ": is a folder without checkpoints/best.gle or last.gle: no run was saved there");
-}
-
 std::unique_ptr<Network> named_network(Backend& backend, const std::string& name, const WeightFile& file) {
   NetworkOptions options{.name = name};
   DryBackend dry;
@@ -69,9 +56,22 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--input", options.input, "size of the images instead of the model's")->option_text("HxW");
 }
 
+std::string weight_file_of(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    return path;
+  }
+  for (const char* name : {"checkpoints/best.gle", "checkpoints/last.gle"}) {
+    if (fs::is_regular_file(fs::path(path) / name, ignored)) {
+      return (fs::path(path) / name).string();
+    }
+  }
+  fail(ErrorCode::weights, path, ": is a folder without checkpoints/best.gle or last.gle: no run was saved there");
+}
+
 OpenedModel open_model(Backend& backend, const std::string& path, const ModelOptions& options) {
   OpenedModel model;
-  model.path = file_of(path);
+  model.path = weight_file_of(path);
   const std::vector<std::byte> bytes = read_file(model.path);
   model.checksum = crc32c(bytes);
   const WeightFile file = parse_weights(bytes, model.path);

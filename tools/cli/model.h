@@ -25,7 +25,9 @@ struct OpenedModel {
   data::TransformOptions transform;
 };
 
-// A file of weights, a checkpoint, or the folder of a run: its best checkpoint, or else the last.
+// The file that is meant by a file of weights, a checkpoint, or the folder of a run: its best checkpoint, or else the
+// last.
+std::string weight_file_of(const std::string& path);
 OpenedModel open_model(Backend& backend, const std::string& path, const ModelOptions& options);
 std::vector<OpenedModel> open_models(Backend& backend, const std::vector<std::string>& paths,
                                      const ModelOptions& options);
