@@ -40,7 +40,7 @@ uint32_t Quarantine::replacement(uint32_t item, uint32_t first) const {
   const auto after = std::upper_bound(peers.begin(), peers.end(), item);
   const uint32_t next = peers.empty() ? first : after == peers.end() ? peers.front() : *after;
   if (next == first) {
-    fail(ErrorCode::data, data_.name_of(data_.items[first]), ": cannot be read, and class '", data_.class_names[label],
+    fail(ErrorCode::data, reason(first), "; class '", data_.class_names[label],
          "' has no readable training image to take its place");
   }
   return next;
@@ -98,7 +98,7 @@ void BadImageList::add(std::span<const BadImage> bad) {
       list += "\n  " + reason;
     }
     fail(ErrorCode::data, images_.size(), " images cannot be read; the budget is ", budget, " of ", data_.items.size(),
-         ". Mend or remove them, or allow more:", list);
+         ". Mend or remove them (gle-data check DATA finds them all), or raise data.max_bad:", list);
   }
 }
 
