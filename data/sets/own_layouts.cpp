@@ -264,6 +264,10 @@ Dataset load_csv(const std::shared_ptr<const Folder>& folder, const std::string&
   size_t validation = 0;
   size_t test = 0;
   for (const CsvTable::Row& row : table.rows) {
+    if (row.fields[label].empty()) {
+      fail(ErrorCode::data, name, ":", row.line, ": the label is empty; expected the class of '", row.fields[path],
+           "'");
+    }
     Item item;
     item.path = row.fields[path];
     item.train = row.fields[split] == "train";

@@ -423,6 +423,8 @@ TEST(Datasets, Csv) {
   EXPECT_NE(error(header + "3,a.jpg,test,yes,,,,,\n").find("True, False"), std::string::npos);
   EXPECT_NE(error(header + "3,a.jpg,dev,,,,,,\n").find("split train or validation"), std::string::npos);
   EXPECT_NE(error(header + "3,a.jpg,test,1,0,,,,\n").find("label '3' is a query"), std::string::npos);
+  EXPECT_NE(error(header + "3,a.jpg,train,,,,,,\n,b.jpg,train,,,,,,\n").find("df.csv:3: the label is empty"),
+            std::string::npos);
   EXPECT_NE(error(header + "3,/etc/passwd,train,,,,,,\n").find("df.csv:2: an absolute path"), std::string::npos);
 }
 
