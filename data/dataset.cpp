@@ -169,7 +169,13 @@ std::optional<ClassRange> parse_class_range(const std::string& text) {
   int read = 0;
   const bool whole = std::sscanf(text.c_str(), "%9d:%9d%n", &range.begin, &range.end, &read) == 2 &&
                      static_cast<size_t>(read) == text.size();
-  return whole && range.begin >= 0 && range.end > range.begin ? std::optional(range) : std::nullopt;
+  if (!whole || range.begin < 0) {
+    return std::nullopt;
+  }
+  if (range.end <= range.begin) {
+    fail(ErrorCode::usage, "train classes ", text, ": the range is empty; A:B are the classes from A to B-1, as 0:100");
+  }
+  return range;
 }
 
 std::string detected_dataset(const Folder& folder) {

@@ -52,7 +52,7 @@ struct ClassRange {
   int begin = 0;
   int end = 0;
 };
-// Of "A:B"; nothing if it is not that, or no class is in it.
+// Of "A:B"; nothing if it is not that. Throws ErrorCode::usage if no class is in it.
 std::optional<ClassRange> parse_class_range(const std::string& text);
 
 struct DatasetOptions {

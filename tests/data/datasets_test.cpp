@@ -403,6 +403,16 @@ TEST(Datasets, CamerasAreRangeChecked) {
   EXPECT_NE(load_error(json).find("splits_new_labeled.json:1: found camera 4294967297"), std::string::npos);
 }
 
+TEST(Datasets, ARangeOfClassesIsNotEmpty) {
+  EXPECT_FALSE(parse_class_range("5"));
+  EXPECT_FALSE(parse_class_range("-1:5"));
+  EXPECT_EQ(parse_class_range("5:6")->end, 6);
+  for (const char* text : {"5:5", "6:5"}) {
+    const std::string error = error_of(ErrorCode::usage, [&] { parse_class_range(text); });
+    EXPECT_NE(error.find(std::string(text) + ": the range is empty"), std::string::npos) << error;
+  }
+}
+
 TEST(Datasets, Csv) {
   TempFolder folder;
   const std::string header = "label,path,split,is_query,is_gallery,x_1,x_2,y_1,y_2\n";

@@ -91,6 +91,7 @@ expect 0 "4840 in 242 classes" "$tools/gle-data" check "$data/omniglot.tar.gz" -
 expect 0 "small" "$tools/gle-data" check "$data/omniglot.tar.gz" --lists-only --samples 30
 expect 3 "No such file" "$tools/gle-data" check nosuch
 expect 2 "A:B" "$tools/gle-data" check "$data/omniglot.tar.gz" --train-classes 5
+expect 2 "train classes 5:5: the range is empty" "$tools/gle-data" check "$data/omniglot.tar.gz" --train-classes 5:5
 expect 2 "itself says which" "$tools/gle-data" check "$data/omniglot.tar.gz" --train-classes 0:5
 
 report=$tools/gle-report
