@@ -45,33 +45,63 @@ std::string market_kin(const Folder& folder) {
   return "market1501";
 }
 
-// What a folder is, by what is in it; empty: nothing that is known.
-std::string recognised(const Folder& folder) {
+struct Recognised {
+  std::string name;     // of the data set; empty: nothing that is known
+  std::string because;  // of this file or folder
+};
+
+// What a folder is, by what is in it.
+Recognised recognised(const Folder& folder) {
   if (folder.has_file("images.txt") && folder.has_file("image_class_labels.txt")) {
-    return "cub";
+    return {"cub", "image_class_labels.txt"};
   }
-  if (folder.has_file("cars_annos.mat") || folder.has_file("devkit/cars_train_annos.mat")) {
-    return "cars";
-  }
-  if (folder.has_file("Ebay_train.txt")) {
-    return "sop";
-  }
-  if (folder.has_file("Eval/list_eval_partition.txt") || folder.has_file("list_eval_partition.txt")) {
-    return "inshop";
-  }
-  if (folder.has_folder("bounding_box_train")) {
-    return market_kin(folder);
-  }
-  if (folder.has_file("list_train.txt") && folder.has_file("list_query.txt")) {
-    return "msmt17";
-  }
-  for (const std::string kind : {"detected", "labeled"}) {
-    if (folder.has_file("splits_new_" + kind + ".json") ||
-        folder.has_file("cuhk03_new_protocol_config_" + kind + ".mat")) {
-      return "cuhk03-" + kind;
+  for (const char* file : {"cars_annos.mat", "devkit/cars_train_annos.mat"}) {
+    if (folder.has_file(file)) {
+      return {"cars", file};
     }
   }
-  return "";
+  if (folder.has_file("Ebay_train.txt")) {
+    return {"sop", "Ebay_train.txt"};
+  }
+  for (const char* file : {"Eval/list_eval_partition.txt", "list_eval_partition.txt"}) {
+    if (folder.has_file(file)) {
+      return {"inshop", file};
+    }
+  }
+  if (folder.has_folder("bounding_box_train")) {
+    return {market_kin(folder), "bounding_box_train"};
+  }
+  if (folder.has_file("list_train.txt") && folder.has_file("list_query.txt")) {
+    return {"msmt17", "list_train.txt"};
+  }
+  for (const std::string kind : {"detected", "labeled"}) {
+    for (const std::string& file : {"splits_new_" + kind + ".json", "cuhk03_new_protocol_config_" + kind + ".mat"}) {
+      if (folder.has_file(file)) {
+        return {"cuhk03-" + kind, file};
+      }
+    }
+  }
+  return {};
+}
+
+constexpr const char* kOverruled = "; --dataset folders, or data.dataset = \"folders\" in a config, overrules it";
+
+// The same of a folder that may also be of the user's own making.
+Recognised recognised_or_own(const Folder& folder) {
+  Recognised known = recognised(folder);
+  if (!known.name.empty()) {
+    return known;
+  }
+  const std::vector<std::string> csv = csv_files_in(folder);
+  if (csv.size() == 1) {
+    return {"csv", csv[0]};
+  }
+  if (csv.size() > 1) {
+    fail(ErrorCode::data, folder.path(), ": is taken for data set 'csv', but holds ", csv.size(), " CSV files, ",
+         csv[0], " and others; name the one to use", kOverruled);
+  }
+  const std::vector<std::string> shards = shards_in(folder);
+  return shards.empty() ? Recognised{"folders", ""} : Recognised{"shards", shards[0]};
 }
 
 // Whether a data set of this name needs its lists, which may be one folder deeper than the path given.
@@ -81,13 +111,13 @@ bool has_lists(const std::string& name) { return name != "folders" && name != "c
 std::string family(const std::string& name) { return name.substr(0, name.find('-')); }
 
 std::shared_ptr<const Folder> descend(const std::shared_ptr<const Folder>& folder, const std::string& wanted) {
-  if (!recognised(*folder).empty() || !(wanted.empty() || has_lists(wanted))) {
+  if (!recognised(*folder).name.empty() || !(wanted.empty() || has_lists(wanted))) {
     return folder;
   }
   std::shared_ptr<const Folder> only;
   for (const std::string& name : folder->folders("")) {
     auto inner = std::make_shared<const Folder>(fs::path(folder->path()) / name, folder->outside());
-    const std::string found = recognised(*inner);
+    const std::string found = recognised(*inner).name;
     if (!found.empty() && (wanted.empty() || family(found) == family(wanted))) {
       if (only) {
         fail(ErrorCode::data, folder->path(), ": holds several data sets; name the folder of one");
@@ -107,7 +137,7 @@ Dataset load_named(const std::string& name, const std::shared_ptr<const Folder>&
     return load_cub(folder, name != "cub");
   }
   if (name == "cars") {
-    return recognised(*folder) == "cars" ? load_cars(folder) : load_cars_folders(folder);
+    return recognised(*folder).name == "cars" ? load_cars(folder) : load_cars_folders(folder);
   }
   if (name == "sop") {
     return load_sop(folder);
@@ -135,6 +165,20 @@ Dataset load_named(const std::string& name, const std::shared_ptr<const Folder>&
     return load_shards(folder, shards_in(*folder), options);
   }
   return load_class_folders(folder, options);
+}
+
+// By what is in the folder, which a stray file there may mislead.
+Dataset load_recognised(const std::shared_ptr<const Folder>& folder, const DatasetOptions& options) {
+  const Recognised found = recognised_or_own(*folder);
+  try {
+    return load_named(found.name, folder, options);
+  } catch (const Error& e) {
+    if (found.because.empty()) {
+      throw;
+    }
+    fail(e.code(), e.what(), "; ", folder->path(), " is taken for data set '", found.name, "' because of its ",
+         found.because, kOverruled);
+  }
 }
 
 }  // namespace
@@ -178,20 +222,7 @@ std::optional<ClassRange> parse_class_range(const std::string& text) {
   return range;
 }
 
-std::string detected_dataset(const Folder& folder) {
-  std::string known = recognised(folder);
-  if (!known.empty()) {
-    return known;
-  }
-  const std::vector<std::string> csv = csv_files_in(folder);
-  if (csv.size() == 1) {
-    return "csv";
-  }
-  if (csv.size() > 1) {
-    fail(ErrorCode::data, folder.path(), ": holds ", csv.size(), " CSV files; name the one to use");
-  }
-  return shards_in(folder).empty() ? "folders" : "shards";
-}
+std::string detected_dataset(const Folder& folder) { return recognised_or_own(folder).name; }
 
 Dataset load_dataset(const fs::path& path, const DatasetOptions& options) {
   const auto& names = dataset_names();
@@ -217,7 +248,7 @@ Dataset load_dataset(const fs::path& path, const DatasetOptions& options) {
     fail(ErrorCode::data, path.string(), ": expected a folder, a CSV file or a tar shard");
   }
   const auto folder = descend(std::make_shared<const Folder>(path, options.outside), options.dataset);
-  return load_named(options.dataset.empty() ? detected_dataset(*folder) : options.dataset, folder, options);
+  return options.dataset.empty() ? load_recognised(folder, options) : load_named(options.dataset, folder, options);
 }
 
 }  // namespace gle::data

@@ -403,6 +403,24 @@ TEST(Datasets, CamerasAreRangeChecked) {
   EXPECT_NE(load_error(json).find("splits_new_labeled.json:1: found camera 4294967297"), std::string::npos);
 }
 
+TEST(Datasets, WhatAStrayFileMadeOfClassFoldersIsSaid) {
+  TempFolder folder;
+  write_empty(folder, {"a/1.jpg", "b/1.jpg"});
+  folder.write("ids.csv", "row,path,label,class\n0,a/1.jpg,0,a\n");
+  const std::string csv = load_error(folder);
+  EXPECT_NE(csv.find("no column 'split'"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("is taken for data set 'csv' because of its ids.csv; --dataset folders"), std::string::npos)
+      << csv;
+  EXPECT_EQ(load_dataset(folder.path(), {.dataset = "folders"}).items.size(), 2U);
+  folder.write("more.csv", "");
+  const std::string several = load_error(folder);
+  EXPECT_NE(several.find("2 CSV files, ids.csv and others; name the one to use; --dataset folders"), std::string::npos)
+      << several;
+  folder.write("Ebay_train.txt", "");
+  const std::string sop = load_error(folder);
+  EXPECT_NE(sop.find("is taken for data set 'sop' because of its Ebay_train.txt"), std::string::npos) << sop;
+}
+
 TEST(Datasets, ARangeOfClassesIsNotEmpty) {
   EXPECT_FALSE(parse_class_range("5"));
   EXPECT_FALSE(parse_class_range("-1:5"));
