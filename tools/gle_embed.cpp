@@ -1,6 +1,8 @@
 // Embeddings of images, streamed to a folder that gle-eval and gle-search read.
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@
 #include "tools/cli/dataset.h"
 #include "tools/cli/device.h"
 #include "tools/cli/model.h"
+#include "tools/cli/own_folder.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
 
@@ -119,6 +122,13 @@ void say(const Verbosity& verbosity, const std::string& what) {
   }
 }
 
+// A folder of embeddings, or one that is on its way to be.
+bool is_begun(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::ranges::any_of(std::array{"meta.json", "progress.json", "embeddings.npy.partial"},
+                             [&](const char* name) { return std::filesystem::exists(folder / name, ignored); });
+}
+
 // How far the folder is that the first rank writes.
 struct Begun {
   bool complete = false;
@@ -140,6 +150,12 @@ int run(Comm& comm, const Arguments& arguments) {
     fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
   }
   const Verbosity verbosity = of_rank(comm, arguments.verbosity);
+  if (comm.rank() == 0) {
+    require_not_the_data(arguments.out, arguments.inputs.back());
+    if (!is_begun(arguments.out)) {
+      require_empty(arguments.out);
+    }
+  }
   const auto backend = make_backend(for_rank(arguments.device, comm));
   const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
   const std::vector<uint32_t> items = items_of_split(*data, arguments.split);

@@ -55,6 +55,14 @@ printf 'no picture' >broken/a.png
 expect 3 "" "$embed" a.safetensors empty --out x $small
 expect 3 "a.png" "$embed" a.safetensors broken --out x $small
 
+# What would make another data set of the pictures, or mix with files of others.
+expect 2 "--out set: is the folder of the data, set" "$embed" tiny.safetensors set --out set $small
+expect 2 "--out ./flat/: is the folder of the data, flat" "$embed" tiny.safetensors flat --out ./flat/ $small
+[ -z "$(find set flat -type f -not -name '*.png')" ]
+mkdir others
+touch others/notes.txt
+expect 2 "--out others: has files of something else in it, such as notes.txt" "$embed" tiny.safetensors flat --out others $small
+
 # Other boxes and other files are another job.
 boxes boxes.csv p.png
 expect 0 "2 embeddings" "$embed" tiny.safetensors boxes.csv --out boxed $small
