@@ -27,6 +27,20 @@ struct Arguments {
   Verbosity verbosity;
 };
 
+void warn_of_absences(const report::Report& report) {
+  const auto warn = [](const char* what, const std::string& why) {
+    std::fprintf(stderr, "gle-report: warning: the page has no %s: %s\n", what, why.c_str());
+  };
+  const std::string& pictures = report.why_no_pictures;
+  const std::string& refinement = report.why_no_refinement;
+  if (!pictures.empty()) {
+    warn(pictures == refinement ? "pictures, map and refinement" : "pictures and no map", pictures);
+  }
+  if (!refinement.empty() && refinement != pictures) {
+    warn("refinement", refinement);
+  }
+}
+
 int make_report(const Arguments& arguments) {
   report::Report report;
   for (const std::string& path : arguments.runs) {
@@ -48,6 +62,7 @@ int make_report(const Arguments& arguments) {
     const auto backend = make_backend(arguments.device);
     ThreadPool pool(arguments.device.threads);
     report::look_at_run(*backend, pool, report.runs.front(), arguments.data, look, report);
+    warn_of_absences(report);
   }
   const std::filesystem::path out =
       arguments.out.empty() ? report.runs.front().path / "report.html" : std::filesystem::path(arguments.out);

@@ -104,10 +104,15 @@ printf '{"step":1,"kind":"training","loss":1}\n{"step":2,"kind":"training","loss
 expect 0 "report.html" "$report" '<b>'
 grep -qF '<bdi>&lt;b&gt;</bdi>' '<b>/report.html'
 grep -qF 'the run has no checkpoint' '<b>/report.html'
+grep -qF 'gle-report: warning: the page has no pictures, map and refinement: the run has no checkpoint' out
 expect 0 "one.html" "$report" '<b>' '<b>' --no-pictures --out one.html
 grep -qF -- '--no-pictures was given' one.html
+[ -z "$(grep -F warning out)" ]
 expect 6 "nosuch" "$report" '<b>' --out nosuch/one.html
 printf 'no checkpoint' >'<b>/checkpoints/best.gle'
+printf '[data]\npath = "gone"\n' >'<b>/config.toml'
+expect 0 "warning: the page has no pictures, map and refinement: the data set is not at gone; --data PATH" "$report" '<b>'
+[ "$(grep -c warning out)" -eq 1 ]
 expect 4 "best.gle" "$report" '<b>' --data "$data/omniglot.tar.gz"
 expect 3 "nosuch" "$report" '<b>' --data nosuch
 
