@@ -44,11 +44,13 @@ Outcome run(
   return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 
-TEST(Program, HelpFitsEightyColumnsAndEndsWithTheExample) {
+TEST(Program, HelpFitsEightyColumnsAndEndsWithTheExampleAndExitCodes) {
   const Outcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.error, "");
-  EXPECT_NE(help.out.find("example: gle-test --number 3"), std::string::npos);
+  const size_t example = help.out.find("example: gle-test --number 3");
+  EXPECT_NE(example, std::string::npos);
+  EXPECT_NE(help.out.find("\nexit codes: 0 done", example), std::string::npos);
   EXPECT_NE(help.out.find("--number N"), std::string::npos);
   EXPECT_NE(help.out.find("a number (7)"), std::string::npos);
   EXPECT_NE(help.out.find("--no-progress "), std::string::npos);

@@ -51,7 +51,8 @@ constexpr const char* kExitCodes =
     ".TP\n5\nMemory.\n"
     ".TP\n6\nA file or disk.\n"
     ".TP\n7\nA number that is not finite.\n"
-    ".TP\n75\nStopped by a signal, and can go on.\n";
+    ".TP\n75\nStopped by a signal, and can go on.\n"
+    ".TP\n130, 143\nStopped at once, by a second SIGINT or SIGTERM.\n";
 
 }  // namespace
 

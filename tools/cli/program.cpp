@@ -19,6 +19,9 @@ namespace {
 
 constexpr size_t kColumns = 79;
 constexpr size_t kNameColumns = 26;
+constexpr const char* kExitCodes =
+    "0 done, 1 it did not work or differs, 2 usage, 3 data, 4 weights, 5 memory, 6 files, 7 not finite, "
+    "75 stopped and can go on, 130 and 143 stopped at once";
 
 std::string wrapped(const std::string& text, size_t indent) {
   std::string out;
@@ -64,6 +67,10 @@ class Help : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override { return wrapped(app->get_description(), 0) + "\n"; }
   std::string make_usage(const CLI::App* app, std::string) const override {
     return wrapped("usage: " + usage_of(*app), 7) + "\n";
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    const std::string title = "exit codes: ";
+    return CLI::Formatter::make_footer(app) + title + wrapped(kExitCodes, title.size()) + "\n";
   }
 };
 
