@@ -13,6 +13,7 @@
 #include "engine/error.h"
 #include "tools/cli/config_file.h"
 #include "tools/cli/device.h"
+#include "tools/cli/own_folder.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
@@ -250,6 +251,9 @@ Beginning begin(const Arguments& a, Comm& comm) {
     begin.before = checkpoint_in(a, begin.path);
     begin.config = resolve(a, begin.before.get(), begin.path);
     check(begin.config);
+    if (!begin.path.empty()) {
+      require_not_the_data(begin.path, begin.config.data.path);
+    }
   }
   if (comm.size() > 1) {
     std::string text = toml_of(begin.config, Comments::none);

@@ -173,6 +173,9 @@ tar -xzf moved.tar.gz -C singles --wildcards '*_01.png'
 expect 3 "none of the 106 queries has a match" "${tiny[@]}" --data singles --set evaluation.on=test --out r0
 expect 3 "none of the 106 queries has a match" "${tiny[@]}" --data singles --set evaluation.on=test --dry-run
 
+expect 2 "fewer" "${tiny[@]}" --data fewer --out fewer
+[ ! -e fewer/config.toml ]
+
 # A disk that takes no files, and one that takes none beyond a size.
 expect 6 "making the folder failed" "${tiny[@]}" --out /proc/gle
 (ulimit -f 64; expect 6 "File too large" "${tiny[@]}" --out full)
