@@ -168,6 +168,10 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
                           arguments.inputs.back(), arguments.model, arguments.data, of_rank(comm, arguments.verbosity));
 }
 
+int64_t without_junk(const std::vector<int32_t>& labels) {
+  return std::ssize(labels) - std::ranges::count(labels, Identities::kJunk);
+}
+
 // The published values as far as the images reach, except where the command line says otherwise.
 StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::span<const Strategy> strategies,
                           const EvaluationSource& source) {
@@ -196,7 +200,7 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
           "--duplicate-self is for a set that queries itself; here queries and gallery are two");
   rerank.duplicate_self = id.same_set && rerank.duplicate_self;
   const int64_t images =
-      std::ssize(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : std::ssize(id.query_labels));
+      without_junk(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : without_junk(id.query_labels));
   rerank.k1 = std::min(rerank.k1, std::max<int64_t>(1, images - 1));
   rerank.k2 = std::min(rerank.k2, images);
   take("--k1", Strategy::rerank, given.rerank.k1, rerank.k1);
@@ -204,7 +208,7 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   take("--lambda", Strategy::rerank, given.rerank.lambda, rerank.lambda);
   require(!uses(strategies, Strategy::rerank) ||
               (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
-          "gle-eval", "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images");
+          "gle-eval", "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images that are not junk");
   return values;
 }
 

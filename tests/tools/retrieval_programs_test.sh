@@ -139,6 +139,7 @@ npy wide.npy '<f4' '2, 2' "$zero$one$two$four"
 npy two.npy '<i4' '2,' "$i0$i1"
 npy three.npy '<i4' '3,' "$i0$i0$i1"
 npy single.npy '<i4' '4,' "$i0$i1$i2$im1"
+npy junk.npy '<i4' '4,' "$i0$i0$i1$im1"
 npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
 npy floats.npy '<f4' '4,' "$zero$one$two$four"
 a="--embeddings points.npy --labels labels.npy"
@@ -169,8 +170,10 @@ expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embed
 expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
 expect 2 "M needs the network" "$eval" $a --strategies M
 expect 2 "each once" "$eval" $a --strategies B,B
-expect 2 "reach beyond the 4 images" "$eval" $a --strategies R --k1 4
+expect 2 "reach beyond the 4 images that are not junk" "$eval" $a --strategies R --k1 4
 expect 0 '"k1": 3' "$eval" $a --strategies R --json -  # the published values, as far as there are images
+expect 0 '"k1": 2' "$eval" --embeddings points.npy --labels junk.npy --strategies R --json -
+expect 2 "reach beyond the 3 images that are not junk" "$eval" --embeddings points.npy --labels junk.npy --strategies R --k1 3
 expect 2 "market not in {cub" "$eval" $a --preset market
 expect 0 '"k1": 3' "$eval" $a --strategies R --preset market1501 --json -
 expect 2 "--preset is of --strategies" "$eval" $a --preset market1501
