@@ -154,10 +154,7 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
       id.self.clear();
     }
   }
-  if (std::all_of(id.gallery_cameras.begin(), id.gallery_cameras.end(), [](int32_t camera) { return camera < 0; })) {
-    id.query_cameras.clear();
-    id.gallery_cameras.clear();
-  }
+  forget_unknown_cameras(id);
   return id;
 }
 

@@ -141,6 +141,7 @@ class OfEmbeddings : public EvaluationSource {
     check(plain_.queries(), "queries");
     check(plain_.gallery(), "gallery");
     check(plain_.identities, plain_.queries().rows, plain_.gallery().rows);
+    forget_unknown_cameras(plain_.identities);
   }
 
   std::string dataset() const override { return dataset_; }
@@ -231,10 +232,8 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   Identities& id = set.identities;
   id.same_set = std::all_of(found.items.begin(), found.items.end(),
                             [](const EmbeddedItem& item) { return item.query == item.gallery; });
-  bool cameras = false;
   for (size_t i = 0; i < found.items.size(); ++i) {
     const EmbeddedItem& item = found.items[i];
-    cameras |= item.camera >= 0;
     if (item.query && !id.same_set) {
       id.self.push_back(item.gallery ? static_cast<int32_t>(id.gallery_labels.size()) : -1);
     }
@@ -250,10 +249,6 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
         append_row(found.view(), static_cast<int64_t>(i), set.query_values);
       }
     }
-  }
-  if (!cameras) {
-    id.query_cameras.clear();
-    id.gallery_cameras.clear();
   }
   if (std::ranges::all_of(id.self, [](int32_t place) { return place < 0; })) {
     id.self.clear();

@@ -141,6 +141,7 @@ npy three.npy '<i4' '3,' "$i0$i0$i1"
 npy single.npy '<i4' '4,' "$i0$i1$i2$im1"
 npy junk.npy '<i4' '4,' "$i0$i0$i1$im1"
 npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
+npy unknown.npy '<i4' '4,' "$im1$im1$im1$im1"
 npy floats.npy '<f4' '4,' "$zero$one$two$four"
 a="--embeddings points.npy --labels labels.npy"
 
@@ -166,6 +167,7 @@ expect 3 "cut.npy" "$eval" --embeddings cut.npy --labels labels.npy
 expect 6 "nosuch" "$eval" --embeddings nosuch.npy --labels labels.npy
 expect 3 "no query has a match" "$eval" --embeddings points.npy --labels single.npy --no-nmi
 expect 0 "2 of 4 queries have no match" "$eval" $a --cameras cameras.npy --ks 1
+expect 0 "NMI" "$eval" $a --cameras unknown.npy --ks 1  # cameras of which none is known are none
 expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embeddings points.npy --query-labels labels.npy
 expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
 expect 2 "M needs the network" "$eval" $a --strategies M
