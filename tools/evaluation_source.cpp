@@ -211,6 +211,24 @@ std::vector<int32_t> read_integers(const std::string& path) {
   return result;
 }
 
+bool names(const std::vector<int32_t>& labels, int32_t label) {
+  return std::ranges::find(labels, label) != labels.end();
+}
+
+// Labels that `distractors` names become kDistractor.
+std::vector<int32_t> read_labels(const std::string& path, const std::vector<int32_t>& distractors) {
+  std::vector<int32_t> labels = read_integers(path);
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (names(distractors, labels[row])) {
+      labels[row] = Identities::kDistractor;
+    } else if (labels[row] < 0 && labels[row] != Identities::kJunk) {
+      fail(ErrorCode::data, path, ": row ", row, " holds the label ", labels[row],
+           "; labels are 0 or more, or -1 for junk; a label that nobody has is named by --distractors");
+    }
+  }
+  return labels;
+}
+
 }  // namespace
 
 Embeddings EvaluationSet::queries() const {
@@ -272,12 +290,7 @@ std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
   EvaluationSet set;
   Identities& id = set.identities;
   set.gallery_values = read_rows(paths.embeddings, set.dimensions);
-  id.gallery_labels = read_integers(paths.labels);
-  for (int32_t& label : id.gallery_labels) {
-    if (std::find(paths.distractors.begin(), paths.distractors.end(), label) != paths.distractors.end()) {
-      label = Identities::kDistractor;
-    }
-  }
+  id.gallery_labels = read_labels(paths.labels, paths.distractors);
   if (!paths.cameras.empty()) {
     id.gallery_cameras = read_integers(paths.cameras);
   }
@@ -288,7 +301,7 @@ std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
     id.query_cameras = id.gallery_cameras;
   } else {
     set.query_values = read_rows(paths.query_embeddings, set.dimensions);
-    id.query_labels = read_integers(paths.query_labels);
+    id.query_labels = read_labels(paths.query_labels, {});
     if (!paths.query_cameras.empty()) {
       id.query_cameras = read_integers(paths.query_cameras);
     }

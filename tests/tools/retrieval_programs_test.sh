@@ -130,7 +130,7 @@ npy() {
   { printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"; printf "$4"; } >"$1"
 }
 zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' four='\x00\x00\x80\x40' nan='\x00\x00\xc0\x7f'
-i0='\x00\x00\x00\x00' i1='\x01\x00\x00\x00' i2='\x02\x00\x00\x00' im1='\xff\xff\xff\xff'
+i0='\x00\x00\x00\x00' i1='\x01\x00\x00\x00' i2='\x02\x00\x00\x00' im1='\xff\xff\xff\xff' im2='\xfe\xff\xff\xff'
 npy points.npy '<f4' '4, 1' "$zero$one$two$four"
 npy labels.npy '<i4' '4,' "$i0$i0$i1$i1"
 npy nan.npy '<f4' '4, 1' "$zero$one$nan$four"
@@ -142,6 +142,7 @@ npy single.npy '<i4' '4,' "$i0$i1$i2$im1"
 npy junk.npy '<i4' '4,' "$i0$i0$i1$im1"
 npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
 npy unknown.npy '<i4' '4,' "$im1$im1$im1$im1"
+npy negative.npy '<i4' '4,' "$i0$i0$im1$im2"
 npy floats.npy '<f4' '4,' "$zero$one$two$four"
 a="--embeddings points.npy --labels labels.npy"
 
@@ -170,6 +171,9 @@ expect 0 "2 of 4 queries have no match" "$eval" $a --cameras cameras.npy --ks 1
 expect 0 "NMI" "$eval" $a --cameras unknown.npy --ks 1  # cameras of which none is known are none
 expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embeddings points.npy --query-labels labels.npy
 expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
+expect 3 "negative.npy: row 3 holds the label -2; labels are 0 or more, or -1 for junk" "$eval" --embeddings points.npy --labels negative.npy
+expect 3 "negative.npy: row 3 holds the label -2" "$eval" $a --query-embeddings points.npy --query-labels negative.npy
+expect 0 "2 of 4 queries have no match" "$eval" --embeddings points.npy --labels negative.npy --distractors=-2 --no-nmi
 expect 2 "M needs the network" "$eval" $a --strategies M
 expect 2 "each once" "$eval" $a --strategies B,B
 expect 2 "reach beyond the 4 images that are not junk" "$eval" $a --strategies R --k1 4
