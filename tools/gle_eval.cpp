@@ -212,6 +212,13 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   return values;
 }
 
+void check_ks(const std::vector<int64_t>& ks, int64_t others) {
+  for (const int64_t k : ks) {
+    require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
+    require(std::ranges::count(ks, k) == 1, "gle-eval", "--ks names ", k, " more than once");
+  }
+}
+
 int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const std::vector<Strategy> strategies = parse_strategies(arguments.strategies);
   const auto backend = make_backend(for_rank(arguments.device, comm));
@@ -221,9 +228,7 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
   const StrategyValues values = values_for(arguments, app, strategies, *source);
   const int64_t others = others_of(id);
-  for (const int64_t k : arguments.ks) {
-    require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
-  }
+  check_ks(arguments.ks, others);
   require(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)), "gle-eval",
           "--restarts is of NMI, which is not asked for here");
   EvaluateOptions options{.ks = arguments.ks.empty() ? usual_ks(*source, others) : arguments.ks,

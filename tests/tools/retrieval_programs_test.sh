@@ -155,6 +155,7 @@ expect 0 '"R@1": 0.75' "$eval" $a --ks 1,2,3 --json - --no-nmi
 grep -qF '"R@2": 0.75' out
 grep -qF '"R@3": 1.0' out
 expect 2 "Recall@4 asked of a gallery of 3" "$eval" $a --ks 4
+expect 2 "--ks names 1 more than once" "$eval" $a --ks 1,1,2
 expect 2 "Recall@0" "$eval" $a --ks 0
 expect 3 "row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
 expect 3 "no embeddings" "$eval" --embeddings none.npy --labels labels.npy
