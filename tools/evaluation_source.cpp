@@ -284,9 +284,9 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
 }
 
 std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
-  require(!paths.labels.empty(), "gle-eval", "--embeddings needs --labels");
-  require(paths.query_embeddings.empty() == paths.query_labels.empty(), "gle-eval",
-          "--query-embeddings and --query-labels belong together");
+  require_usage(!paths.labels.empty(), "--embeddings needs --labels");
+  require_usage(paths.query_embeddings.empty() == paths.query_labels.empty(),
+                "--query-embeddings and --query-labels belong together");
   EvaluationSet set;
   Identities& id = set.identities;
   set.gallery_values = read_rows(paths.embeddings, set.dimensions);
@@ -296,7 +296,7 @@ std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
   }
   id.same_set = paths.query_embeddings.empty();
   if (id.same_set) {
-    require(paths.query_cameras.empty(), "gle-eval", "--query-cameras needs --query-embeddings");
+    require_usage(paths.query_cameras.empty(), "--query-cameras needs --query-embeddings");
     id.query_labels = id.gallery_labels;
     id.query_cameras = id.gallery_cameras;
   } else {

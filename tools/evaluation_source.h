@@ -5,12 +5,21 @@
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/error.h"
 #include "retrieval/evaluate.h"
 #include "retrieval/strategies.h"
 #include "tools/cli/dataset.h"
 #include "tools/cli/model.h"
 
 namespace gle::tools {
+
+// A rule of the command line; the program's name is put before the message.
+template <class... Parts>
+void require_usage(bool holds, const Parts&... parts) {
+  if (!holds) {
+    fail(ErrorCode::usage, parts...);
+  }
+}
 
 // Embeddings in files of any framework.
 struct ArrayPaths {

@@ -147,11 +147,11 @@ nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSourc
 std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const Arguments& arguments,
                                              const CLI::App& app) {
   const bool arrays = !arguments.arrays.embeddings.empty();
-  require(arrays == arguments.inputs.empty(), "gle-eval",
-          "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
+  require_usage(arrays == arguments.inputs.empty(),
+                "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
   if (arrays || arguments.inputs.size() == 1) {
     for (const char* name : {"--dataset", "--train-classes", "--exif", "--network", "--input"}) {
-      require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with models and a data set");
+      require_usage(app.get_option(name)->count() == 0, name, " goes with models and a data set");
     }
   }
   if (arrays) {
@@ -159,7 +159,7 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
   }
   for (const char* name :
        {"--labels", "--cameras", "--query-embeddings", "--query-labels", "--query-cameras", "--distractors"}) {
-    require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with --embeddings");
+    require_usage(app.get_option(name)->count() == 0, name, " goes with --embeddings");
   }
   if (arguments.inputs.size() == 1) {
     return source_of_folder(arguments.inputs[0]);
@@ -179,13 +179,13 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
                             : is_reid(source)         ? std::string("market1501")  // all of them have the same
                                                       : source.dataset();
   for (const char* name : {"--preset", "--values"}) {
-    require(app.get_option(name)->count() == 0 || !strategies.empty(), "gle-eval", name, " is of --strategies");
+    require_usage(app.get_option(name)->count() == 0 || !strategies.empty(), name, " is of --strategies");
   }
   StrategyValues values = published_values(whose, arguments.source == "paper" ? Source::paper : Source::official);
   const auto take = [&](const char* name, Strategy strategy, auto given, auto& value) {
     if (app.get_option(name)->count() > 0) {
-      require(uses(strategies, strategy), "gle-eval", name, " is of ", letter_of(strategy),
-              ", which --strategies does not name");
+      require_usage(uses(strategies, strategy), name, " is of ", letter_of(strategy),
+                    ", which --strategies does not name");
       value = given;
     }
   };
@@ -196,8 +196,8 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   take("--slope", Strategy::leaky, given.slope, values.slope);
   take("--duplicate-self", Strategy::rerank, true, rerank.duplicate_self);
   const Identities& id = source.identities();
-  require(app.get_option("--duplicate-self")->count() == 0 || id.same_set, "gle-eval",
-          "--duplicate-self is for a set that queries itself; here queries and gallery are two");
+  require_usage(app.get_option("--duplicate-self")->count() == 0 || id.same_set,
+                "--duplicate-self is for a set that queries itself; here queries and gallery are two");
   rerank.duplicate_self = id.same_set && rerank.duplicate_self;
   const int64_t images =
       without_junk(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : without_junk(id.query_labels));
@@ -206,16 +206,16 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   take("--k1", Strategy::rerank, given.rerank.k1, rerank.k1);
   take("--k2", Strategy::rerank, given.rerank.k2, rerank.k2);
   take("--lambda", Strategy::rerank, given.rerank.lambda, rerank.lambda);
-  require(!uses(strategies, Strategy::rerank) ||
-              (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
-          "gle-eval", "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images that are not junk");
+  require_usage(!uses(strategies, Strategy::rerank) ||
+                    (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
+                "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images that are not junk");
   return values;
 }
 
 void check_ks(const std::vector<int64_t>& ks, int64_t others) {
   for (const int64_t k : ks) {
-    require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
-    require(std::ranges::count(ks, k) == 1, "gle-eval", "--ks names ", k, " more than once");
+    require_usage(k >= 1 && k <= others, "Recall@", k, " asked of a gallery of ", others);
+    require_usage(std::ranges::count(ks, k) == 1, "--ks names ", k, " more than once");
   }
 }
 
@@ -229,8 +229,8 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const StrategyValues values = values_for(arguments, app, strategies, *source);
   const int64_t others = others_of(id);
   check_ks(arguments.ks, others);
-  require(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)), "gle-eval",
-          "--restarts is of NMI, which is not asked for here");
+  require_usage(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)),
+                "--restarts is of NMI, which is not asked for here");
   EvaluateOptions options{.ks = arguments.ks.empty() ? usual_ks(*source, others) : arguments.ks,
                           .clustering_restarts = arguments.no_nmi || is_reid(*source) ? 0 : arguments.restarts,
                           .seed = arguments.seed,

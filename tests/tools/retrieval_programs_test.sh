@@ -150,6 +150,7 @@ expect 0 "example: gle-eval" "$eval" --help
 expect 2 "give either" "$eval"
 expect 2 "give either" "$eval" e $a
 expect 2 "needs --labels" "$eval" --embeddings points.npy
+[ "$(grep -o gle-eval: out | wc -l)" -eq 1 ]
 # 0 finds 1; 1 finds 0 before 2, at the same distance; 2 finds 1 first and 4 after it and 0, again a tie; 4 finds 2.
 expect 0 '"R@1": 0.75' "$eval" $a --ks 1,2,3 --json - --no-nmi
 grep -qF '"R@2": 0.75' out
