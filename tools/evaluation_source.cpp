@@ -138,8 +138,6 @@ class OfModels : public EvaluationSource {
 class OfEmbeddings : public EvaluationSource {
  public:
   OfEmbeddings(std::string dataset, EvaluationSet set) : dataset_(std::move(dataset)), plain_(std::move(set)) {
-    check(plain_.queries(), "queries");
-    check(plain_.gallery(), "gallery");
     check(plain_.identities, plain_.queries().rows, plain_.gallery().rows);
     forget_unknown_cameras(plain_.identities);
   }
@@ -183,23 +181,42 @@ NpyArray read_array(const std::string& path) {
   }
 }
 
+// "float64 [40, 1]"
+std::string kind_of(const NpyArray& array) {
+  const std::map<char, std::string> names = {{'f', "float"}, {'i', "int"}, {'u', "uint"}, {'b', "bool"}, {'U', "text"}};
+  std::string text = names.at(array.kind);
+  if (array.kind != 'b' && array.kind != 'U') {
+    text += std::to_string(8 * array.item_bytes);
+  }
+  text += " [";
+  for (size_t axis = 0; axis < array.shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(array.shape[axis]);
+  }
+  return text + "]";
+}
+
 std::vector<float> read_rows(const std::string& path, int64_t& dimensions) {
   const NpyArray array = read_array(path);
   if (array.shape.size() != 2 || array.kind != 'f') {
-    fail(ErrorCode::data, path, ": embeddings are [rows, dimensions] of floats; it has ", array.shape.size(),
-         " axes of kind '", array.kind, "'");
+    fail(ErrorCode::data, path, ": holds ", kind_of(array), "; embeddings are floats [rows, dimensions]: save ",
+         array.kind == 'f' ? "array.reshape(len(array), -1)" : "array.astype(\"float32\")");
   }
   if (dimensions != 0 && array.shape[1] != dimensions) {
     fail(ErrorCode::data, path, ": has ", array.shape[1], " dimensions, the other embeddings ", dimensions);
   }
   dimensions = array.shape[1];
-  return array.floats();
+  std::vector<float> values = array.floats();
+  check(view_of(values, dimensions), path.c_str());
+  return values;
 }
 
 std::vector<int32_t> read_integers(const std::string& path) {
   const NpyArray array = read_array(path);
-  if (array.shape.size() != 1 || array.kind == 'f' || array.kind == 'U') {
-    fail(ErrorCode::data, path, ": a list of whole numbers is expected, one for each embedding");
+  const bool listed = array.shape.size() == 1 || (array.shape.size() == 2 && array.shape[1] == 1);
+  const bool whole = array.kind != 'f' && array.kind != 'U';
+  if (!listed || !whole) {
+    fail(ErrorCode::data, path, ": holds ", kind_of(array), "; whole numbers [rows] are expected, one for each ",
+         "embedding: save array", whole ? "" : ".astype(\"int64\")", listed ? "" : ".reshape(len(array))");
   }
   std::vector<int32_t> result;
   for (const int64_t value : array.integers()) {
@@ -245,6 +262,7 @@ std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, Comm& comm,
 
 std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   const EmbeddingFolder found = EmbeddingFolder::read(folder);
+  check(found.view(), folder.c_str());
   EvaluationSet set;
   set.dimensions = found.view().dimensions;
   Identities& id = set.identities;

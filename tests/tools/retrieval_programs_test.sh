@@ -143,6 +143,10 @@ npy junk.npy '<i4' '4,' "$i0$i0$i1$im1"
 npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
 npy unknown.npy '<i4' '4,' "$im1$im1$im1$im1"
 npy negative.npy '<i4' '4,' "$i0$i0$im1$im2"
+npy halves.npy '<f2' '4, 1' '\x00\x00\x00\x3c\x00\x40\x00\x44'
+npy swapped.npy '>f4' '4, 1' "$zero$one$two$four"
+npy column.npy '<i4' '4, 1' "$i0$i0$i1$i1"
+npy square.npy '<i4' '2, 2' "$i0$i0$i1$i1"
 npy floats.npy '<f4' '4,' "$zero$one$two$four"
 a="--embeddings points.npy --labels labels.npy"
 
@@ -158,11 +162,15 @@ grep -qF '"R@3": 1.0' out
 expect 2 "Recall@4 asked of a gallery of 3" "$eval" $a --ks 4
 expect 2 "--ks names 1 more than once" "$eval" $a --ks 1,1,2
 expect 2 "Recall@0" "$eval" $a --ks 0
-expect 3 "row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
+expect 3 "nan.npy: row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
 expect 3 "no embeddings" "$eval" --embeddings none.npy --labels labels.npy
 expect 3 "gallery labels: 3 for 4 embeddings" "$eval" --embeddings points.npy --labels three.npy
-expect 3 "whole numbers" "$eval" --embeddings points.npy --labels floats.npy
-expect 3 "axes" "$eval" --embeddings labels.npy --labels labels.npy
+expect 3 'floats.npy: holds float32 [4]; whole numbers [rows] are expected, one for each embedding: save array.astype("int64")' "$eval" --embeddings points.npy --labels floats.npy
+expect 3 "square.npy: holds int32 [2, 2]; whole numbers [rows] are expected, one for each embedding: save array.reshape(len(array))" "$eval" --embeddings points.npy --labels square.npy
+expect 3 'labels.npy: holds int32 [4]; embeddings are floats [rows, dimensions]: save array.astype("float32")' "$eval" --embeddings labels.npy --labels labels.npy
+expect 3 "floats.npy: holds float32 [4]; embeddings are floats [rows, dimensions]: save array.reshape" "$eval" --embeddings floats.npy --labels labels.npy
+expect 3 'astype("float32")' "$eval" --embeddings swapped.npy --labels labels.npy
+expect 0 '"R@1": 0.75' "$eval" --embeddings halves.npy --labels column.npy --ks 1 --json - --no-nmi
 expect 3 "dimensions" "$eval" $a --query-embeddings wide.npy --query-labels two.npy
 expect 2 "belong together" "$eval" $a --query-embeddings points.npy
 head -c 140 points.npy >cut.npy
