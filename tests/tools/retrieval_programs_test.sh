@@ -42,7 +42,7 @@ expect 0 "40 embeddings of 1024" "$embed" a.safetensors set --out e $small
 [ "$(wc -l <e/ids.csv)" -eq 41 ]
 expect 0 "complete already" "$embed" a.safetensors set --out e $small
 expect 2 "another job" "$embed" b.safetensors set --out e $small
-expect 2 "another job" "$embed" a.safetensors set --out e --flip $small
+expect 2 "e: holds embeddings of another job: it differs in flip (false there, true here); choose" "$embed" a.safetensors set --out e --flip $small
 expect 0 "40 embeddings" "$embed" a.safetensors set --out f --slope 0.5 --max-share 0.5 --beta 0.1 --flip --batch 7 $small
 expect 0 "40 embeddings" "$embed" b.safetensors set --out f --overwrite $small
 expect 0 "5 embeddings of 2048" "$embed" a.safetensors b.safetensors flat --out ensemble $small
@@ -62,7 +62,7 @@ sed -i 's/,0,52,0,52/,0,50,0,50/' boxes.csv
 expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
 expect 0 "2 embeddings" "$embed" tiny.safetensors boxes.csv --out boxed --overwrite $small
 touch -d 2001-01-01 p.png
-expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
+expect 2 "differs in images;" "$embed" tiny.safetensors boxes.csv --out boxed $small
 tar cf shard.tar -C set .
 expect 0 "40 embeddings" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
 expect 0 "complete already" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
