@@ -9,6 +9,7 @@
 #include "models/files/npy.h"
 #include "retrieval/embedding_folder.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/trained_on.h"
 
 namespace gle::tools {
 
@@ -25,9 +26,9 @@ void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
 class OfModels : public EvaluationSource {
  public:
   OfModels(Backend& backend, Comm& comm, const std::vector<std::string>& models, const std::string& path,
-           const ModelOptions& model, const DatasetArguments& arguments, const Verbosity& verbosity)
+           const ModelOptions& model, DatasetArguments arguments, const Verbosity& verbosity)
       : backend_(backend),
-        data_(open_dataset(path, arguments, verbosity)),
+        data_(open_dataset_of(models, path, arguments, verbosity)),
         options_(arguments.embed_options(comm)),
         verbosity_(verbosity) {
     const std::vector<uint32_t> queries = data_->query_items();

@@ -18,6 +18,7 @@
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
+#include "tools/cli/trained_on.h"
 
 namespace gle::tools {
 
@@ -135,19 +136,19 @@ Begun begun_by(Comm& comm, const std::optional<EmbeddingWriter>& writer) {
   return {numbers[0] != 0, static_cast<int64_t>(numbers[1])};
 }
 
-int run(Comm& comm, const Arguments& arguments) {
+int run(Comm& comm, Arguments arguments) {
   if (arguments.inputs.size() < 2) {
     fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
   }
   const Verbosity verbosity = of_rank(comm, arguments.verbosity);
   const auto backend = make_backend(for_rank(arguments.device, comm));
-  const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
+  const std::vector<std::string> paths(arguments.inputs.begin(), arguments.inputs.end() - 1);
+  const auto data = open_dataset_of(paths, arguments.inputs.back(), arguments.data, verbosity);
   const std::vector<uint32_t> items = items_of_split(*data, arguments.split);
   if (items.empty()) {
     fail(ErrorCode::data, arguments.inputs.back(), ": has no image in --split ", arguments.split);
   }
-  const std::vector<OpenedModel> models =
-      open_models(*backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.model);
+  const std::vector<OpenedModel> models = open_models(*backend, paths, arguments.model);
   const std::vector<EmbeddingModel> embedders = embedding_models(models, arguments.forward);
   std::optional<EmbeddingWriter> writer;
   if (comm.rank() == 0) {

@@ -215,6 +215,34 @@ expect 0 "M+B+L+R+F" "$eval" a.safetensors set --strategies all --k1 5 --k2 2 $s
 expect 0 "none" "$eval" a.safetensors b.safetensors set $small --no-nmi
 expect 3 "no classes" "$eval" a.safetensors flat $small
 
+# A run says which classes of its data set were trained on, where neither the user nor the data set does.
+trained_on() {  # RUN PATH CLASSES
+  mkdir -p "$1/checkpoints"
+  cp tiny.safetensors "$1/checkpoints/best.gle"
+  printf '[data]\npath = "%s"\ntrain_classes = "%s"\n' "$2" "$3" >"$1/config.toml"
+}
+trained_on run set 0:3
+mkdir elsewhere other_split
+cp -r set elsewhere/other
+expect 0 "set: run was trained on its classes 0:3, the others are tested" "$eval" run set $small --no-nmi
+grep -qF "16 queries" out
+expect 0 "16 queries" "$eval" run/checkpoints/best.gle "$PWD/set/" $small --no-nmi
+expect 0 "32 queries" "$eval" run set --train-classes 0:1 $small --no-nmi
+expect 0 "40 queries" "$eval" run elsewhere/other $small --no-nmi
+expect 0 "16 embeddings" "$embed" run set --out of_run $small
+expect 0 "24 embeddings" "$embed" run set --out of_run_train --split train $small
+trained_on moved /nowhere/other 0:2
+expect 0 "24 queries" "$eval" moved elsewhere/other $small --no-nmi
+trained_on whole_run set ''
+cp -r set other_split/train
+cp -r set other_split/test
+trained_on split_run other_split 0:3
+expect 0 "40 queries" "$eval" split_run other_split $small --no-nmi
+expect 2 "run was trained on the classes '0:3' of set, whole_run on ''; say with --train-classes" "$eval" run whole_run set $small
+expect 0 "40 queries" "$eval" whole_run set $small --no-nmi
+echo "no = [" >whole_run/config.toml
+expect 0 "what the run was trained on is not known" "$eval" whole_run set $small --no-nmi
+
 # -- gle-search -----------------------------------------------------------------------------------------------------
 expect 0 "example: gle-search" "$search" --help
 expect 0 "$picture" "$search" e "$picture" flat/*.png --k 3 --json found.json --sheet found.png
