@@ -1,6 +1,7 @@
 #include "tools/evaluation_source.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,8 @@ Embeddings view_of(const std::vector<float>& values, int64_t dimensions) {
   return {values.data(), dimensions == 0 ? 0 : static_cast<int64_t>(values.size()) / dimensions, dimensions};
 }
 
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
 void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
   to.insert(to.end(), from[row].begin(), from[row].end());
 }
@@ -31,6 +34,7 @@ class OfModels : public EvaluationSource {
         data_(open_dataset_of(models, path, arguments, verbosity)),
         options_(arguments.embed_options(comm)),
         verbosity_(verbosity) {
+    notes_ = {{"data", absolute(path)}, {"train_classes", arguments.train_classes}, {"input", model.input}};
     const std::vector<uint32_t> queries = data_->query_items();
     const std::vector<uint32_t> gallery = data_->gallery_items();
     if (queries.empty() || gallery.empty()) {
@@ -46,10 +50,12 @@ class OfModels : public EvaluationSource {
       }
     }
     models_ = open_models(backend, models, model);
+    notes_["models"] = notes_of(models_);
     embedders_ = embedding_models(models_, {});
   }
 
   std::string dataset() const override { return data_->name; }
+  nlohmann::json notes() const override { return notes_; }
   const Identities& identities() const override { return identities_; }
 
   void announce(std::vector<std::vector<Strategy>> used) override {
@@ -128,6 +134,7 @@ class OfModels : public EvaluationSource {
   std::shared_ptr<const data::Dataset> data_;
   EmbedOptions options_;
   Verbosity verbosity_;
+  nlohmann::json notes_;
   std::vector<OpenedModel> models_;
   std::vector<EmbeddingModel> embedders_;
   std::vector<uint32_t> items_;
@@ -138,12 +145,14 @@ class OfModels : public EvaluationSource {
 
 class OfEmbeddings : public EvaluationSource {
  public:
-  OfEmbeddings(std::string dataset, EvaluationSet set) : dataset_(std::move(dataset)), plain_(std::move(set)) {
+  OfEmbeddings(std::string dataset, nlohmann::json notes, EvaluationSet set)
+      : dataset_(std::move(dataset)), notes_(std::move(notes)), plain_(std::move(set)) {
     check(plain_.identities, plain_.queries().rows, plain_.gallery().rows);
     forget_unknown_cameras(plain_.identities);
   }
 
   std::string dataset() const override { return dataset_; }
+  nlohmann::json notes() const override { return notes_; }
   const Identities& identities() const override { return plain_.identities; }
   void announce(std::vector<std::vector<Strategy>>) override {}
 
@@ -166,6 +175,7 @@ class OfEmbeddings : public EvaluationSource {
 
  private:
   std::string dataset_;
+  nlohmann::json notes_;
   EvaluationSet plain_;
   EvaluationSet normalised_;
 };
@@ -299,7 +309,8 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   }
   const nlohmann::json job = nlohmann::json::parse(found.job, nullptr, false);
   const bool told = job.is_object() && job.contains("dataset") && job["dataset"].is_string();
-  return std::make_unique<OfEmbeddings>(told ? job["dataset"].get<std::string>() : "embeddings", std::move(set));
+  return std::make_unique<OfEmbeddings>(told ? job["dataset"].get<std::string>() : "embeddings",
+                                        nlohmann::json{{"embeddings", absolute(folder)}, {"job", job}}, std::move(set));
 }
 
 std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
@@ -325,7 +336,15 @@ std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
       id.query_cameras = read_integers(paths.query_cameras);
     }
   }
-  return std::make_unique<OfEmbeddings>("embeddings", std::move(set));
+  nlohmann::json notes = {{"embeddings", absolute(paths.embeddings)}, {"labels", absolute(paths.labels)}};
+  for (const auto& [name, path] :
+       {std::pair{"cameras", paths.cameras}, std::pair{"query_embeddings", paths.query_embeddings},
+        std::pair{"query_labels", paths.query_labels}, std::pair{"query_cameras", paths.query_cameras}}) {
+    if (!path.empty()) {
+      notes[name] = absolute(path);
+    }
+  }
+  return std::make_unique<OfEmbeddings>("embeddings", std::move(notes), std::move(set));
 }
 
 }  // namespace gle::tools

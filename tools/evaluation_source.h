@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ class EvaluationSource {
  public:
   virtual ~EvaluationSource() = default;
   virtual std::string dataset() const = 0;
+  // What it is made of: models and data, or files.
+  virtual nlohmann::json notes() const = 0;
   virtual const Identities& identities() const = 0;
   // What embed() will be asked for, in this order: rows that come together share the passes through a network.
   virtual void announce(std::vector<std::vector<Strategy>> used) = 0;

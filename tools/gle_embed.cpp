@@ -99,17 +99,12 @@ std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& m
                         {"input", arguments.model.input},
                         {"slope", arguments.forward.last_slope},
                         {"flip", arguments.forward.flip},
-                        {"models", nlohmann::json::array()}};
+                        {"models", notes_of(models)}};
   if (arguments.forward.max_share) {
     job["max_share"] = *arguments.forward.max_share;
   }
   if (arguments.forward.beta) {
     job["beta"] = *arguments.forward.beta;
-  }
-  for (const OpenedModel& model : models) {
-    job["models"].push_back({{"path", std::filesystem::absolute(model.path).lexically_normal().string()},
-                             {"crc32c", model.checksum},
-                             {"network", model.network->options().name}});
   }
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths may be of any bytes
 }

@@ -190,6 +190,11 @@ expect 2 "reach beyond the 4 images that are not junk" "$eval" $a --strategies R
 expect 0 '"k1": 3' "$eval" $a --strategies R --json -  # the published values, as far as there are images
 expect 0 '"k1": 2' "$eval" --embeddings points.npy --labels junk.npy --strategies R --json -
 expect 2 "reach beyond the 3 images that are not junk" "$eval" --embeddings points.npy --labels junk.npy --strategies R --k1 3
+expect 0 "values: cub's of the paper where no option says otherwise: B 0.004 R k1 3 (cut down from 50, as there are so few images) k2 2 lambda 0.85" "$eval" $a --strategies B,R --k2 2 --no-nmi
+expect 0 '"version": "' "$eval" $a --strategies R --json - --no-nmi
+grep -qF "\"embeddings\": \"$work/points.npy\"" out
+grep -qF "\"labels\": \"$work/labels.npy\"" out
+grep -qF '"preset": "cub"' out
 expect 2 "market not in {cub" "$eval" $a --preset market
 expect 0 '"k1": 3' "$eval" $a --strategies R --preset market1501 --json -
 expect 2 "--preset is of --strategies" "$eval" $a --preset market1501
@@ -209,9 +214,13 @@ code=0; "$eval" --help >/dev/full 2>out || code=$?
 expect 0 "B+R" "$eval" $a --strategies B,R --k1 2 --k2 1 --lambda 0.5 --bootstrap 50
 expect 0 "40 queries" "$eval" e --bootstrap 100 --json e.json
 grep -qF '"intervals"' e.json
+grep -qF "\"embeddings\": \"$work/e\"" e.json
+grep -qF "\"path\": \"$work/a.safetensors\"" e.json
 expect 3 "no labels" "$eval" listed
 expect 0 "M+B+L+R+F" "$eval" a.safetensors set --strategies all --k1 5 --k2 2 $small --json all.json
 [ "$(grep -c '"strategies"' all.json)" -eq 10 ]
+grep -qF "\"data\": \"$work/set\"" all.json
+grep -qF "\"path\": \"$work/a.safetensors\"" all.json
 expect 0 "none" "$eval" a.safetensors b.safetensors set $small --no-nmi
 expect 3 "no classes" "$eval" a.safetensors flat $small
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct OpenedModel {
   std::unique_ptr<Network> network;
   data::TransformOptions transform;
 };
+
+// Path, checksum and network, for files that say what they were made of.
+nlohmann::json notes_of(const std::vector<OpenedModel>& models);
 
 // A file of weights, a checkpoint, or the folder of a run: its best checkpoint, or else the last.
 OpenedModel open_model(Backend& backend, const std::string& path, const ModelOptions& options);
