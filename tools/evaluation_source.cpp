@@ -11,6 +11,7 @@
 #include "retrieval/embedding_folder.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/trained_on.h"
+#include "tools/cli/unreadable.h"
 
 namespace gle::tools {
 
@@ -31,6 +32,7 @@ class OfModels : public EvaluationSource {
   OfModels(Backend& backend, Comm& comm, const std::vector<std::string>& models, const std::string& path,
            const ModelOptions& model, DatasetArguments arguments, const Verbosity& verbosity)
       : backend_(backend),
+        path_(path),
         data_(open_dataset_of(models, path, arguments, verbosity)),
         options_(arguments.embed_options(comm)),
         verbosity_(verbosity) {
@@ -109,13 +111,14 @@ class OfModels : public EvaluationSource {
     }
     Progress progress(together.size() == 1 ? "embedding" : "embedding in " + std::to_string(together.size()) + " ways",
                       std::ssize(items_), verbosity_, "img");
-    gle::embed(backend_, embedders_, ways, data_, items_, options_, [&](std::span<const EmbeddedBatch> batches) {
+    const auto take = [&](std::span<const EmbeddedBatch> batches) {
       for (size_t way = 0; way < sets.size(); ++way) {
         keep(batches[way], *sets[way]);
       }
       progress.update(batches[0].first + batches[0].rows.rows);
       return true;
-    });
+    };
+    reading_pictures(*data_, path_, [&] { gle::embed(backend_, embedders_, ways, data_, items_, options_, take); });
   }
 
   void keep(const EmbeddedBatch& batch, EvaluationSet& set) const {
@@ -131,6 +134,7 @@ class OfModels : public EvaluationSource {
   }
 
   Backend& backend_;
+  std::string path_;
   std::shared_ptr<const data::Dataset> data_;
   EmbedOptions options_;
   Verbosity verbosity_;

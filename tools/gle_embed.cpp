@@ -19,6 +19,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
 #include "tools/cli/trained_on.h"
+#include "tools/cli/unreadable.h"
 
 namespace gle::tools {
 
@@ -182,7 +183,9 @@ int run(Comm& comm, Arguments arguments) {
     }
     return !stop_signalled();
   };
-  embed(*backend, embedders, data, items, arguments.data.embed_options(comm), take, first_batch);
+  reading_pictures(*data, arguments.inputs.back(), [&] {
+    embed(*backend, embedders, data, items, arguments.data.embed_options(comm), take, first_batch);
+  });
   progress.finish();
   if (done < std::ssize(items)) {
     if (writer) {

@@ -54,6 +54,11 @@ mkdir empty broken
 printf 'no picture' >broken/a.png
 expect 3 "" "$embed" a.safetensors empty --out x $small
 expect 3 "a.png" "$embed" a.safetensors broken --out x $small
+mkdir -p one_broken/x one_broken/y
+cp flat/*.png one_broken/x
+cp broken/a.png one_broken/y
+expect 3 "gle-data check one_broken lists all" "$embed" tiny.safetensors one_broken --out stopped $small
+expect 3 "gle-data check one_broken lists all" "$eval" tiny.safetensors one_broken $small
 
 # Other boxes and other files are another job.
 boxes boxes.csv p.png
