@@ -210,7 +210,8 @@ int main(int argc, char** argv) {
   Program program("gle-embed",
                   "Embeddings of images: a folder with embeddings.npy, labels.npy, ids.csv and meta.json. Several "
                   "models make an ensemble: their embeddings stand side by side. What was interrupted continues when "
-                  "started again. Started by mpirun, ranks share the work.",
+                  "started again. Class folders without a split have that of the run whose model it is. Started by "
+                  "mpirun, ranks share the work.",
                   "gle-embed runs/demo data/omniglot.tar.gz --out embedded");
   CLI::App& app = program.options();
   app.add_option(

@@ -391,8 +391,8 @@ int main(int argc, char** argv) {
   Program program("gle-eval",
                   "Recall@K (= CMC), NMI, MAP@R, R-precision, mAP and mINP of models on a data set, of a folder of "
                   "gle-embed's, or of embeddings from any framework. A query never finds itself, nor images of its own "
-                  "label and camera; labels of -1 are junk; equal distances rank by index. Started by mpirun, ranks "
-                  "share the work.",
+                  "label and camera; labels of -1 are junk; equal distances rank by index. Class folders without a "
+                  "split have that of the run whose model it is. Started by mpirun, ranks share the work.",
                   "gle-eval runs/demo data/omniglot.tar.gz --strategies all");
   CLI::App& app = program.options();
   app.add_option("MODEL... DATA", arguments.inputs,
