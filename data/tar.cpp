@@ -1,5 +1,6 @@
 #include "data/tar.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,10 @@ bool number_of(std::span<const uint8_t> field, uint64_t& value) {
     value = value << 3 | static_cast<uint64_t>(field[i] - '0');
   }
   return i == field.size() || field[i] == ' ' || field[i] == 0;
+}
+
+bool is_empty(const Block& block) {
+  return std::ranges::all_of(block, [](uint8_t b) { return b == 0; });
 }
 
 bool check_sum_holds(const Block& block) {
@@ -108,7 +113,7 @@ std::vector<TarMember> read_tar_index(const ReadAt& read, uint64_t size, const s
     if (size - at < kBlock || !read(at, block)) {
       fail(ErrorCode::data, name, ": cut off at byte ", at, ", where a tar header was expected");
     }
-    if (std::all_of(block.begin(), block.end(), [](uint8_t b) { return b == 0; })) {
+    if (is_empty(block)) {
       return members;
     }
     uint64_t bytes = 0;
@@ -154,7 +159,11 @@ std::vector<TarMember> read_tar_index(const ReadAt& read, uint64_t size, const s
       has_long_size = false;
     }
     const uint64_t padded = (bytes + kBlock - 1) / kBlock * kBlock;
-    at += std::min(padded, size - at);
+    if (padded > size - at) {
+      fail(ErrorCode::data, name, ": cut off at byte ", size, ", in the padding of member '", name_in(block),
+           "'; copy or make the archive again");
+    }
+    at += padded;
   }
 }
 
@@ -205,6 +214,15 @@ bool TarShard::read_at(uint64_t offset, std::span<uint8_t> out) const {
     done += static_cast<size_t>(got);
   }
   return true;
+}
+
+bool TarShard::is_closed() const {
+  struct stat found {};
+  const uint64_t size = file_ < 0                     ? unpacked_.size()
+                        : ::fstat(file_, &found) == 0 ? static_cast<uint64_t>(found.st_size)
+                                                      : 0;
+  Block last;
+  return size >= kBlock && read_at(size - kBlock, last) && is_empty(last);
 }
 
 void TarShard::read(const TarMember& member, size_t limit, Bytes& bytes) const {

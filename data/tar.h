@@ -20,8 +20,8 @@ struct TarMember {
 using ReadAt = std::function<bool(uint64_t offset, std::span<uint8_t> out)>;
 
 // The regular files of a tar archive (ustar, GNU long names, pax paths and sizes) of `size` bytes, in order. Links,
-// folders and devices are left out. Throws ErrorCode::data for a bad check sum, a member that reaches beyond the end,
-// or a path that path_problem() objects to.
+// folders and devices are left out. Throws ErrorCode::data for a bad check sum, a member or its padding that reaches
+// beyond the end, or a path that path_problem() objects to.
 std::vector<TarMember> read_tar_index(const ReadAt& read, uint64_t size, const std::string& name);
 
 // A tar file whose members are read in place; one that is gzipped is unpacked in memory. Safe to read from several
@@ -37,6 +37,8 @@ class TarShard {
 
   const std::string& name() const { return name_; }
   const std::vector<TarMember>& members() const { return members_; }
+  // Whether it ends as tar ends archives, with an empty block: else members may have been cut off.
+  bool is_closed() const;
   void read(const TarMember& member, size_t limit, Bytes& bytes) const;
 
  private:

@@ -50,6 +50,32 @@ std::optional<Json> read_json(const fs::path& path) {
   return fs::is_regular_file(path, ignored) ? json_of(read_file(path.string())) : std::nullopt;
 }
 
+// "flip (false there, true here)", and so on for whatever is not as in the job that was noted. Whole numbers are
+// checksums, whose values would say nothing.
+std::string differences(const Json& noted, const std::string& job, const std::string& ids) {
+  const auto flat = [](const Json& json) {
+    return json.is_object() && !json.empty() ? json.flatten() : Json::object();
+  };
+  const Json there = flat(noted.value("job", Json()));
+  const Json here = flat(Json::parse(job));
+  Json all = there;
+  all.update(here);
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  const auto value = [](const Json& of, const std::string& key) { return of.contains(key) ? of[key].dump() : "none"; };
+  for (auto item = all.begin(); item != all.end(); ++item) {
+    const std::string& key = item.key();
+    if (there.value(key, Json()) != here.value(key, Json())) {
+      add(key.substr(1) +
+          (item->is_number_integer() ? "" : " (" + value(there, key) + " there, " + value(here, key) + " here)"));
+    }
+  }
+  if (noted.value("ids", Json()) != crc32c(bytes_of(ids))) {
+    add("the list of pictures");
+  }
+  return text;
+}
+
 bool is_of(const Json& noted, const std::string& job, const std::string& ids) {
   return noted.value("job", Json()) == Json::parse(job) && noted.value("ids", Json()) == crc32c(bytes_of(ids));
 }
@@ -124,10 +150,13 @@ EmbeddingWriter::EmbeddingWriter(fs::path folder, std::string job, std::vector<E
   if (!replace) {
     const std::optional<Json> meta = read_json(file(kMeta));
     const std::optional<Json> found = meta ? meta : read_json(file(kProgress));
-    const bool not_ours = !found && fs::exists(file(kEmbeddings), problem);
-    if (not_ours || (found && !is_of(*found, job_, ids_))) {
-      fail(ErrorCode::usage, folder_.string(), ": holds ", not_ours ? "an embeddings.npy" : "embeddings",
-           " of another job; choose another folder or --overwrite");
+    if (!found && fs::exists(file(kEmbeddings), problem)) {
+      fail(ErrorCode::usage, folder_.string(), ": holds an embeddings.npy of another job; choose another folder or ",
+           "--overwrite");
+    }
+    if (found && !is_of(*found, job_, ids_)) {
+      fail(ErrorCode::usage, folder_.string(), ": holds embeddings of another job: it differs in ",
+           differences(*found, job_, ids_), "; choose another folder or --overwrite");
     }
     if (meta) {
       rows_ = static_cast<int64_t>(items_.size());

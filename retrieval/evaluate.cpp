@@ -102,6 +102,10 @@ std::vector<QueryMetrics> reranked_without_junk(Backend& backend, ThreadPool& po
                                                 const Embeddings& gallery, const Identities& identities,
                                                 const EvaluateOptions& options) {
   const WithoutJunk left = without_junk(queries, gallery, identities);
+  std::vector<QueryMetrics> result(static_cast<size_t>(queries.rows));  // junk has no match
+  if (left.queries.empty() || left.identities.gallery_labels.empty()) {
+    return result;
+  }
   const auto rows = [&](const std::vector<float>& values) {
     return Embeddings{values.data(), std::ssize(values) / gallery.dimensions, gallery.dimensions};
   };
@@ -109,7 +113,6 @@ std::vector<QueryMetrics> reranked_without_junk(Backend& backend, ThreadPool& po
   const std::vector<QueryMetrics> found =
       reranked(backend, pool, identities.same_set ? left_gallery : rows(left.query_values), left_gallery,
                left.identities, options);
-  std::vector<QueryMetrics> result(static_cast<size_t>(queries.rows));  // junk has no match
   for (size_t i = 0; i < found.size(); ++i) {
     result[static_cast<size_t>(left.queries[i])] = found[i];
   }
@@ -151,10 +154,7 @@ Identities identities_of(const data::Dataset& data, std::span<const uint32_t> qu
       id.self.clear();
     }
   }
-  if (std::all_of(id.gallery_cameras.begin(), id.gallery_cameras.end(), [](int32_t camera) { return camera < 0; })) {
-    id.query_cameras.clear();
-    id.gallery_cameras.clear();
-  }
+  forget_unknown_cameras(id);
   return id;
 }
 

@@ -32,6 +32,13 @@ void check(const Identities& id, int64_t queries, int64_t gallery) {
   }
 }
 
+void forget_unknown_cameras(Identities& id) {
+  if (std::ranges::all_of(id.gallery_cameras, [](int32_t camera) { return camera < 0; })) {
+    id.query_cameras.clear();
+    id.gallery_cameras.clear();
+  }
+}
+
 bool ignores(const Identities& id, int64_t query, int64_t image) {
   const auto q = static_cast<size_t>(query);
   const auto i = static_cast<size_t>(image);

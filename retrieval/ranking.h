@@ -27,6 +27,8 @@ struct Identities {
 
 // Throws ErrorCode::data if the numbers of labels and cameras do not fit.
 void check(const Identities& identities, int64_t queries, int64_t gallery);
+// Without a camera in the gallery none can be ignored: it is as if no cameras were given.
+void forget_unknown_cameras(Identities& identities);
 // Whether a query is ranked as if the image of the gallery were not there.
 bool ignores(const Identities& identities, int64_t query, int64_t image);
 // Images of the gallery that a query may find, junk included.

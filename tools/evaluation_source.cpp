@@ -1,6 +1,7 @@
 #include "tools/evaluation_source.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,8 @@
 #include "models/files/npy.h"
 #include "retrieval/embedding_folder.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/trained_on.h"
+#include "tools/cli/unreadable.h"
 
 namespace gle::tools {
 
@@ -18,6 +21,8 @@ Embeddings view_of(const std::vector<float>& values, int64_t dimensions) {
   return {values.data(), dimensions == 0 ? 0 : static_cast<int64_t>(values.size()) / dimensions, dimensions};
 }
 
+std::string absolute(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
 void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
   to.insert(to.end(), from[row].begin(), from[row].end());
 }
@@ -25,11 +30,13 @@ void append_row(const Embeddings& from, int64_t row, std::vector<float>& to) {
 class OfModels : public EvaluationSource {
  public:
   OfModels(Backend& backend, Comm& comm, const std::vector<std::string>& models, const std::string& path,
-           const ModelOptions& model, const DatasetArguments& arguments, const Verbosity& verbosity)
+           const ModelOptions& model, DatasetArguments arguments, const Verbosity& verbosity)
       : backend_(backend),
-        data_(open_dataset(path, arguments, verbosity)),
+        path_(path),
+        data_(open_dataset_of(models, path, arguments, verbosity)),
         options_(arguments.embed_options(comm)),
         verbosity_(verbosity) {
+    notes_ = {{"data", absolute(path)}, {"train_classes", arguments.train_classes}, {"input", model.input}};
     const std::vector<uint32_t> queries = data_->query_items();
     const std::vector<uint32_t> gallery = data_->gallery_items();
     if (queries.empty() || gallery.empty()) {
@@ -45,10 +52,12 @@ class OfModels : public EvaluationSource {
       }
     }
     models_ = open_models(backend, models, model);
+    notes_["models"] = notes_of(models_);
     embedders_ = embedding_models(models_, {});
   }
 
   std::string dataset() const override { return data_->name; }
+  nlohmann::json notes() const override { return notes_; }
   const Identities& identities() const override { return identities_; }
 
   void announce(std::vector<std::vector<Strategy>> used) override {
@@ -102,13 +111,14 @@ class OfModels : public EvaluationSource {
     }
     Progress progress(together.size() == 1 ? "embedding" : "embedding in " + std::to_string(together.size()) + " ways",
                       std::ssize(items_), verbosity_, "img");
-    gle::embed(backend_, embedders_, ways, data_, items_, options_, [&](std::span<const EmbeddedBatch> batches) {
+    const auto take = [&](std::span<const EmbeddedBatch> batches) {
       for (size_t way = 0; way < sets.size(); ++way) {
         keep(batches[way], *sets[way]);
       }
       progress.update(batches[0].first + batches[0].rows.rows);
       return true;
-    });
+    };
+    reading_pictures(*data_, path_, [&] { gle::embed(backend_, embedders_, ways, data_, items_, options_, take); });
   }
 
   void keep(const EmbeddedBatch& batch, EvaluationSet& set) const {
@@ -124,9 +134,11 @@ class OfModels : public EvaluationSource {
   }
 
   Backend& backend_;
+  std::string path_;
   std::shared_ptr<const data::Dataset> data_;
   EmbedOptions options_;
   Verbosity verbosity_;
+  nlohmann::json notes_;
   std::vector<OpenedModel> models_;
   std::vector<EmbeddingModel> embedders_;
   std::vector<uint32_t> items_;
@@ -137,13 +149,14 @@ class OfModels : public EvaluationSource {
 
 class OfEmbeddings : public EvaluationSource {
  public:
-  OfEmbeddings(std::string dataset, EvaluationSet set) : dataset_(std::move(dataset)), plain_(std::move(set)) {
-    check(plain_.queries(), "queries");
-    check(plain_.gallery(), "gallery");
+  OfEmbeddings(std::string dataset, nlohmann::json notes, EvaluationSet set)
+      : dataset_(std::move(dataset)), notes_(std::move(notes)), plain_(std::move(set)) {
     check(plain_.identities, plain_.queries().rows, plain_.gallery().rows);
+    forget_unknown_cameras(plain_.identities);
   }
 
   std::string dataset() const override { return dataset_; }
+  nlohmann::json notes() const override { return notes_; }
   const Identities& identities() const override { return plain_.identities; }
   void announce(std::vector<std::vector<Strategy>>) override {}
 
@@ -166,6 +179,7 @@ class OfEmbeddings : public EvaluationSource {
 
  private:
   std::string dataset_;
+  nlohmann::json notes_;
   EvaluationSet plain_;
   EvaluationSet normalised_;
 };
@@ -182,23 +196,42 @@ NpyArray read_array(const std::string& path) {
   }
 }
 
+// "float64 [40, 1]"
+std::string kind_of(const NpyArray& array) {
+  const std::map<char, std::string> names = {{'f', "float"}, {'i', "int"}, {'u', "uint"}, {'b', "bool"}, {'U', "text"}};
+  std::string text = names.at(array.kind);
+  if (array.kind != 'b' && array.kind != 'U') {
+    text += std::to_string(8 * array.item_bytes);
+  }
+  text += " [";
+  for (size_t axis = 0; axis < array.shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(array.shape[axis]);
+  }
+  return text + "]";
+}
+
 std::vector<float> read_rows(const std::string& path, int64_t& dimensions) {
   const NpyArray array = read_array(path);
   if (array.shape.size() != 2 || array.kind != 'f') {
-    fail(ErrorCode::data, path, ": embeddings are [rows, dimensions] of floats; it has ", array.shape.size(),
-         " axes of kind '", array.kind, "'");
+    fail(ErrorCode::data, path, ": holds ", kind_of(array), "; embeddings are floats [rows, dimensions]: save ",
+         array.kind == 'f' ? "array.reshape(len(array), -1)" : "array.astype(\"float32\")");
   }
   if (dimensions != 0 && array.shape[1] != dimensions) {
     fail(ErrorCode::data, path, ": has ", array.shape[1], " dimensions, the other embeddings ", dimensions);
   }
   dimensions = array.shape[1];
-  return array.floats();
+  std::vector<float> values = array.floats();
+  check(view_of(values, dimensions), path.c_str());
+  return values;
 }
 
 std::vector<int32_t> read_integers(const std::string& path) {
   const NpyArray array = read_array(path);
-  if (array.shape.size() != 1 || array.kind == 'f' || array.kind == 'U') {
-    fail(ErrorCode::data, path, ": a list of whole numbers is expected, one for each embedding");
+  const bool listed = array.shape.size() == 1 || (array.shape.size() == 2 && array.shape[1] == 1);
+  const bool whole = array.kind != 'f' && array.kind != 'U';
+  if (!listed || !whole) {
+    fail(ErrorCode::data, path, ": holds ", kind_of(array), "; whole numbers [rows] are expected, one for each ",
+         "embedding: save array", whole ? "" : ".astype(\"int64\")", listed ? "" : ".reshape(len(array))");
   }
   std::vector<int32_t> result;
   for (const int64_t value : array.integers()) {
@@ -208,6 +241,24 @@ std::vector<int32_t> read_integers(const std::string& path) {
     result.push_back(static_cast<int32_t>(value));
   }
   return result;
+}
+
+bool names(const std::vector<int32_t>& labels, int32_t label) {
+  return std::ranges::find(labels, label) != labels.end();
+}
+
+// Labels that `distractors` names become kDistractor.
+std::vector<int32_t> read_labels(const std::string& path, const std::vector<int32_t>& distractors) {
+  std::vector<int32_t> labels = read_integers(path);
+  for (size_t row = 0; row < labels.size(); ++row) {
+    if (names(distractors, labels[row])) {
+      labels[row] = Identities::kDistractor;
+    } else if (labels[row] < 0 && labels[row] != Identities::kJunk) {
+      fail(ErrorCode::data, path, ": row ", row, " holds the label ", labels[row],
+           "; labels are 0 or more, or -1 for junk; a label that nobody has is named by --distractors");
+    }
+  }
+  return labels;
 }
 
 }  // namespace
@@ -226,15 +277,14 @@ std::unique_ptr<EvaluationSource> source_of_models(Backend& backend, Comm& comm,
 
 std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   const EmbeddingFolder found = EmbeddingFolder::read(folder);
+  check(found.view(), folder.c_str());
   EvaluationSet set;
   set.dimensions = found.view().dimensions;
   Identities& id = set.identities;
   id.same_set = std::all_of(found.items.begin(), found.items.end(),
                             [](const EmbeddedItem& item) { return item.query == item.gallery; });
-  bool cameras = false;
   for (size_t i = 0; i < found.items.size(); ++i) {
     const EmbeddedItem& item = found.items[i];
-    cameras |= item.camera >= 0;
     if (item.query && !id.same_set) {
       id.self.push_back(item.gallery ? static_cast<int32_t>(id.gallery_labels.size()) : -1);
     }
@@ -251,10 +301,6 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
       }
     }
   }
-  if (!cameras) {
-    id.query_cameras.clear();
-    id.gallery_cameras.clear();
-  }
   if (std::ranges::all_of(id.self, [](int32_t place) { return place < 0; })) {
     id.self.clear();
   }
@@ -267,38 +313,42 @@ std::unique_ptr<EvaluationSource> source_of_folder(const std::string& folder) {
   }
   const nlohmann::json job = nlohmann::json::parse(found.job, nullptr, false);
   const bool told = job.is_object() && job.contains("dataset") && job["dataset"].is_string();
-  return std::make_unique<OfEmbeddings>(told ? job["dataset"].get<std::string>() : "embeddings", std::move(set));
+  return std::make_unique<OfEmbeddings>(told ? job["dataset"].get<std::string>() : "embeddings",
+                                        nlohmann::json{{"embeddings", absolute(folder)}, {"job", job}}, std::move(set));
 }
 
 std::unique_ptr<EvaluationSource> source_of_arrays(const ArrayPaths& paths) {
-  require(!paths.labels.empty(), "gle-eval", "--embeddings needs --labels");
-  require(paths.query_embeddings.empty() == paths.query_labels.empty(), "gle-eval",
-          "--query-embeddings and --query-labels belong together");
+  require_usage(!paths.labels.empty(), "--embeddings needs --labels");
+  require_usage(paths.query_embeddings.empty() == paths.query_labels.empty(),
+                "--query-embeddings and --query-labels belong together");
   EvaluationSet set;
   Identities& id = set.identities;
   set.gallery_values = read_rows(paths.embeddings, set.dimensions);
-  id.gallery_labels = read_integers(paths.labels);
-  for (int32_t& label : id.gallery_labels) {
-    if (std::find(paths.distractors.begin(), paths.distractors.end(), label) != paths.distractors.end()) {
-      label = Identities::kDistractor;
-    }
-  }
+  id.gallery_labels = read_labels(paths.labels, paths.distractors);
   if (!paths.cameras.empty()) {
     id.gallery_cameras = read_integers(paths.cameras);
   }
   id.same_set = paths.query_embeddings.empty();
   if (id.same_set) {
-    require(paths.query_cameras.empty(), "gle-eval", "--query-cameras needs --query-embeddings");
+    require_usage(paths.query_cameras.empty(), "--query-cameras needs --query-embeddings");
     id.query_labels = id.gallery_labels;
     id.query_cameras = id.gallery_cameras;
   } else {
     set.query_values = read_rows(paths.query_embeddings, set.dimensions);
-    id.query_labels = read_integers(paths.query_labels);
+    id.query_labels = read_labels(paths.query_labels, {});
     if (!paths.query_cameras.empty()) {
       id.query_cameras = read_integers(paths.query_cameras);
     }
   }
-  return std::make_unique<OfEmbeddings>("embeddings", std::move(set));
+  nlohmann::json notes = {{"embeddings", absolute(paths.embeddings)}, {"labels", absolute(paths.labels)}};
+  for (const auto& [name, path] :
+       {std::pair{"cameras", paths.cameras}, std::pair{"query_embeddings", paths.query_embeddings},
+        std::pair{"query_labels", paths.query_labels}, std::pair{"query_cameras", paths.query_cameras}}) {
+    if (!path.empty()) {
+      notes[name] = absolute(path);
+    }
+  }
+  return std::make_unique<OfEmbeddings>("embeddings", std::move(notes), std::move(set));
 }
 
 }  // namespace gle::tools

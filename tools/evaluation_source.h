@@ -1,16 +1,26 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "engine/backend.h"
+#include "engine/error.h"
 #include "retrieval/evaluate.h"
 #include "retrieval/strategies.h"
 #include "tools/cli/dataset.h"
 #include "tools/cli/model.h"
 
 namespace gle::tools {
+
+// A rule of the command line; the program's name is put before the message.
+template <class... Parts>
+void require_usage(bool holds, const Parts&... parts) {
+  if (!holds) {
+    fail(ErrorCode::usage, parts...);
+  }
+}
 
 // Embeddings in files of any framework.
 struct ArrayPaths {
@@ -35,6 +45,8 @@ class EvaluationSource {
  public:
   virtual ~EvaluationSource() = default;
   virtual std::string dataset() const = 0;
+  // What it is made of: models and data, or files.
+  virtual nlohmann::json notes() const = 0;
   virtual const Identities& identities() const = 0;
   // What embed() will be asked for, in this order: rows that come together share the passes through a network.
   virtual void announce(std::vector<std::vector<Strategy>> used) = 0;

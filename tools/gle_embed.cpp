@@ -21,6 +21,8 @@
 #include "tools/cli/own_folder.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signals.h"
+#include "tools/cli/trained_on.h"
+#include "tools/cli/unreadable.h"
 
 namespace gle::tools {
 
@@ -101,17 +103,12 @@ std::string job_of(const Arguments& arguments, const std::vector<OpenedModel>& m
                         {"input", arguments.model.input},
                         {"slope", arguments.forward.last_slope},
                         {"flip", arguments.forward.flip},
-                        {"models", nlohmann::json::array()}};
+                        {"models", notes_of(models)}};
   if (arguments.forward.max_share) {
     job["max_share"] = *arguments.forward.max_share;
   }
   if (arguments.forward.beta) {
     job["beta"] = *arguments.forward.beta;
-  }
-  for (const OpenedModel& model : models) {
-    job["models"].push_back({{"path", std::filesystem::absolute(model.path).lexically_normal().string()},
-                             {"crc32c", model.checksum},
-                             {"network", model.network->options().name}});
   }
   return job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths may be of any bytes
 }
@@ -145,7 +142,7 @@ Begun begun_by(Comm& comm, const std::optional<EmbeddingWriter>& writer) {
   return {numbers[0] != 0, static_cast<int64_t>(numbers[1])};
 }
 
-int run(Comm& comm, const Arguments& arguments) {
+int run(Comm& comm, Arguments arguments) {
   if (arguments.inputs.size() < 2) {
     fail(ErrorCode::usage, "a model and images are needed, got '", arguments.inputs[0], "' alone");
   }
@@ -157,13 +154,13 @@ int run(Comm& comm, const Arguments& arguments) {
     }
   }
   const auto backend = make_backend(for_rank(arguments.device, comm));
-  const auto data = open_dataset(arguments.inputs.back(), arguments.data, verbosity);
+  const std::vector<std::string> paths(arguments.inputs.begin(), arguments.inputs.end() - 1);
+  const auto data = open_dataset_of(paths, arguments.inputs.back(), arguments.data, verbosity);
   const std::vector<uint32_t> items = items_of_split(*data, arguments.split);
   if (items.empty()) {
     fail(ErrorCode::data, arguments.inputs.back(), ": has no image in --split ", arguments.split);
   }
-  const std::vector<OpenedModel> models =
-      open_models(*backend, {arguments.inputs.begin(), arguments.inputs.end() - 1}, arguments.model);
+  const std::vector<OpenedModel> models = open_models(*backend, paths, arguments.model);
   const std::vector<EmbeddingModel> embedders = embedding_models(models, arguments.forward);
   std::optional<EmbeddingWriter> writer;
   if (comm.rank() == 0) {
@@ -202,7 +199,9 @@ int run(Comm& comm, const Arguments& arguments) {
     }
     return !stop_signalled();
   };
-  embed(*backend, embedders, data, items, arguments.data.embed_options(comm), take, first_batch);
+  reading_pictures(*data, arguments.inputs.back(), [&] {
+    embed(*backend, embedders, data, items, arguments.data.embed_options(comm), take, first_batch);
+  });
   progress.finish();
   if (done < std::ssize(items)) {
     if (writer) {
@@ -227,7 +226,8 @@ int main(int argc, char** argv) {
   Program program("gle-embed",
                   "Embeddings of images: a folder with embeddings.npy, labels.npy, ids.csv and meta.json. Several "
                   "models make an ensemble: their embeddings stand side by side. What was interrupted continues when "
-                  "started again. Started by mpirun, ranks share the work.",
+                  "started again. Class folders without a split have that of the run whose model it is. Started by "
+                  "mpirun, ranks share the work.",
                   "gle-embed runs/demo data/omniglot.tar.gz --out embedded");
   CLI::App& app = program.options();
   app.add_option(

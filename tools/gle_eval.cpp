@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ struct Arguments {
   ModelOptions model;
   DeviceOptions device;
   Verbosity verbosity;
+};
+
+// Values of the strategies, and whose they are where the command line does not say otherwise.
+struct ChosenValues {
+  StrategyValues values;
+  std::string preset;
+  std::string source;
+  RerankOptions published;  // before k1 and k2 are cut down to the images
 };
 
 struct Result {
@@ -116,9 +125,14 @@ void print_table(const std::vector<Result>& results) {
 }
 
 nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSource& source, int64_t gallery,
-                       const StrategyValues& values) {
+                       const ChosenValues& chosen) {
+  const StrategyValues& values = chosen.values;
   const RankingMetrics& first = results.front().evaluation.metrics;
-  nlohmann::json json = {{"dataset", source.dataset()},
+  nlohmann::json json = {{"version", GLE_VERSION},
+                         {"source", source.notes()},
+                         {"dataset", source.dataset()},
+                         {"preset", chosen.preset},
+                         {"preset_source", chosen.source},
                          {"queries", first.queries},
                          {"gallery", gallery},
                          {"queries_without_match", first.without_match},
@@ -147,11 +161,11 @@ nlohmann::json json_of(const std::vector<Result>& results, const EvaluationSourc
 std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const Arguments& arguments,
                                              const CLI::App& app) {
   const bool arrays = !arguments.arrays.embeddings.empty();
-  require(arrays == arguments.inputs.empty(), "gle-eval",
-          "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
+  require_usage(arrays == arguments.inputs.empty(),
+                "give either models and a data set, a folder of gle-embed's, or --embeddings with --labels");
   if (arrays || arguments.inputs.size() == 1) {
     for (const char* name : {"--dataset", "--train-classes", "--exif", "--network", "--input"}) {
-      require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with models and a data set");
+      require_usage(app.get_option(name)->count() == 0, name, " goes with models and a data set");
     }
   }
   if (arrays) {
@@ -159,7 +173,7 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
   }
   for (const char* name :
        {"--labels", "--cameras", "--query-embeddings", "--query-labels", "--query-cameras", "--distractors"}) {
-    require(app.get_option(name)->count() == 0, "gle-eval", name, " goes with --embeddings");
+    require_usage(app.get_option(name)->count() == 0, name, " goes with --embeddings");
   }
   if (arguments.inputs.size() == 1) {
     return source_of_folder(arguments.inputs[0]);
@@ -168,20 +182,36 @@ std::unique_ptr<EvaluationSource> source_for(Backend& backend, Comm& comm, const
                           arguments.inputs.back(), arguments.model, arguments.data, of_rank(comm, arguments.verbosity));
 }
 
+// Of a data set without published values: CUB's.
+std::string preset_of(const std::string& dataset) {
+  const std::vector<std::string> published = published_datasets();
+  const auto found = std::ranges::find_if(published, [&](const auto& name) { return dataset.starts_with(name); });
+  return found == published.end() ? "cub" : *found;
+}
+
+int64_t without_junk(const std::vector<int32_t>& labels) {
+  return std::ssize(labels) - std::ranges::count(labels, Identities::kJunk);
+}
+
 // The published values as far as the images reach, except where the command line says otherwise.
-StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::span<const Strategy> strategies,
-                          const EvaluationSource& source) {
+ChosenValues values_for(const Arguments& arguments, const CLI::App& app, std::span<const Strategy> strategies,
+                        const EvaluationSource& source) {
   const std::string whose = !arguments.preset.empty() ? arguments.preset
                             : is_reid(source)         ? std::string("market1501")  // all of them have the same
-                                                      : source.dataset();
+                                                      : preset_of(source.dataset());
   for (const char* name : {"--preset", "--values"}) {
-    require(app.get_option(name)->count() == 0 || !strategies.empty(), "gle-eval", name, " is of --strategies");
+    require_usage(app.get_option(name)->count() == 0 || !strategies.empty(), name, " is of --strategies");
   }
-  StrategyValues values = published_values(whose, arguments.source == "paper" ? Source::paper : Source::official);
+  ChosenValues chosen{.values = published_values(whose, arguments.source == "paper" ? Source::paper : Source::official),
+                      .preset = whose,
+                      .source = arguments.source,
+                      .published = {}};
+  StrategyValues& values = chosen.values;
+  chosen.published = values.rerank;
   const auto take = [&](const char* name, Strategy strategy, auto given, auto& value) {
     if (app.get_option(name)->count() > 0) {
-      require(uses(strategies, strategy), "gle-eval", name, " is of ", letter_of(strategy),
-              ", which --strategies does not name");
+      require_usage(uses(strategies, strategy), name, " is of ", letter_of(strategy),
+                    ", which --strategies does not name");
       value = given;
     }
   };
@@ -192,20 +222,56 @@ StrategyValues values_for(const Arguments& arguments, const CLI::App& app, std::
   take("--slope", Strategy::leaky, given.slope, values.slope);
   take("--duplicate-self", Strategy::rerank, true, rerank.duplicate_self);
   const Identities& id = source.identities();
-  require(app.get_option("--duplicate-self")->count() == 0 || id.same_set, "gle-eval",
-          "--duplicate-self is for a set that queries itself; here queries and gallery are two");
+  require_usage(app.get_option("--duplicate-self")->count() == 0 || id.same_set,
+                "--duplicate-self is for a set that queries itself; here queries and gallery are two");
   rerank.duplicate_self = id.same_set && rerank.duplicate_self;
   const int64_t images =
-      std::ssize(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : std::ssize(id.query_labels));
+      without_junk(id.gallery_labels) + (id.same_set && !rerank.duplicate_self ? 0 : without_junk(id.query_labels));
   rerank.k1 = std::min(rerank.k1, std::max<int64_t>(1, images - 1));
   rerank.k2 = std::min(rerank.k2, images);
   take("--k1", Strategy::rerank, given.rerank.k1, rerank.k1);
   take("--k2", Strategy::rerank, given.rerank.k2, rerank.k2);
   take("--lambda", Strategy::rerank, given.rerank.lambda, rerank.lambda);
-  require(!uses(strategies, Strategy::rerank) ||
-              (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
-          "gle-eval", "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images");
-  return values;
+  require_usage(!uses(strategies, Strategy::rerank) ||
+                    (rerank.k1 >= 1 && rerank.k1 < images && rerank.k2 >= 1 && rerank.k2 <= images),
+                "k1 = ", rerank.k1, " and k2 = ", rerank.k2, " reach beyond the ", images, " images that are not junk");
+  return chosen;
+}
+
+// "cub's of the paper where no option says otherwise: R k1 3 (cut down from 50, as there are so few images) k2 ..."
+std::string about_values(const ChosenValues& chosen, std::span<const Strategy> strategies, const CLI::App& app) {
+  const StrategyValues& values = chosen.values;
+  std::ostringstream text;
+  text << chosen.preset << "'s" << (chosen.source == "paper" ? " of the paper" : " of the authors' program")
+       << " where no option says otherwise:";
+  const auto neighbours = [&](const char* name, int64_t used, int64_t published) {
+    text << " " << name << " " << used;
+    if (used < published && app.get_option(std::string("--") + name)->count() == 0) {
+      text << " (cut down from " << published << ", as there are so few images)";
+    }
+  };
+  for (const Strategy strategy : strategies) {
+    text << " " << letter_of(strategy);
+    if (strategy == Strategy::mixed_pooling) {
+      text << " " << values.max_share;
+    } else if (strategy == Strategy::beta) {
+      text << " " << values.beta;
+    } else if (strategy == Strategy::leaky) {
+      text << " " << values.slope;
+    } else if (strategy == Strategy::rerank) {
+      neighbours("k1", values.rerank.k1, chosen.published.k1);
+      neighbours("k2", values.rerank.k2, chosen.published.k2);
+      text << " lambda " << values.rerank.lambda << (values.rerank.duplicate_self ? " duplicate-self" : "");
+    }
+  }
+  return text.str();
+}
+
+void check_ks(const std::vector<int64_t>& ks, int64_t others) {
+  for (const int64_t k : ks) {
+    require_usage(k >= 1 && k <= others, "Recall@", k, " asked of a gallery of ", others);
+    require_usage(std::ranges::count(ks, k) == 1, "--ks names ", k, " more than once");
+  }
 }
 
 int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
@@ -215,13 +281,12 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   const auto source = source_for(*backend, comm, arguments, app);
   const Identities& id = source->identities();
   const auto gallery = static_cast<int64_t>(id.gallery_labels.size());
-  const StrategyValues values = values_for(arguments, app, strategies, *source);
+  const ChosenValues chosen = values_for(arguments, app, strategies, *source);
+  const StrategyValues& values = chosen.values;
   const int64_t others = others_of(id);
-  for (const int64_t k : arguments.ks) {
-    require(k >= 1 && k <= others, "gle-eval", "Recall@", k, " asked of a gallery of ", others);
-  }
-  require(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)), "gle-eval",
-          "--restarts is of NMI, which is not asked for here");
+  check_ks(arguments.ks, others);
+  require_usage(app.get_option("--restarts")->count() == 0 || !(arguments.no_nmi || is_reid(*source)),
+                "--restarts is of NMI, which is not asked for here");
   EvaluateOptions options{.ks = arguments.ks.empty() ? usual_ks(*source, others) : arguments.ks,
                           .clustering_restarts = arguments.no_nmi || is_reid(*source) ? 0 : arguments.restarts,
                           .seed = arguments.seed,
@@ -276,7 +341,8 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   if (comm.rank() != 0) {
     return 0;
   }
-  const std::string text = json_of(results, *source, gallery, values).dump(2) + "\n";
+  const std::string text =
+      json_of(results, *source, gallery, chosen).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (arguments.json == "-") {
     std::fputs(text.c_str(), stdout);
     return 0;
@@ -284,6 +350,9 @@ int run(Comm& comm, const Arguments& arguments, const CLI::App& app) {
   std::printf("%s: %lld queries, %lld in the gallery\n", source->dataset().c_str(),
               static_cast<long long>(id.query_labels.size()), static_cast<long long>(gallery));
   print_table(results);
+  if (!strategies.empty()) {
+    std::printf("values: %s\n", about_values(chosen, strategies, app).c_str());
+  }
   if (!arguments.json.empty()) {
     write_atomically(arguments.json, {std::as_bytes(std::span(text))});
   }
@@ -322,8 +391,8 @@ int main(int argc, char** argv) {
   Program program("gle-eval",
                   "Recall@K (= CMC), NMI, MAP@R, R-precision, mAP and mINP of models on a data set, of a folder of "
                   "gle-embed's, or of embeddings from any framework. A query never finds itself, nor images of its own "
-                  "label and camera; labels of -1 are junk; equal distances rank by index. Started by mpirun, ranks "
-                  "share the work.",
+                  "label and camera; labels of -1 are junk; equal distances rank by index. Class folders without a "
+                  "split have that of the run whose model it is. Started by mpirun, ranks share the work.",
                   "gle-eval runs/demo data/omniglot.tar.gz --strategies all");
   CLI::App& app = program.options();
   app.add_option("MODEL... DATA", arguments.inputs,

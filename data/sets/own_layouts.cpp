@@ -319,6 +319,9 @@ Dataset load_shards(const std::shared_ptr<const Folder>& folder, const std::vect
   for (const std::string& file : files) {
     const auto shard = std::make_shared<const TarShard>(*folder, file);
     const int32_t index = out.add_shard(shard);
+    if (!shard->is_closed()) {
+      out.warn(shard->name() + ": has no empty block at its end, as an archive has that is not cut off");
+    }
     // WebDataset: key.jpg and key.cls, the class as text.
     std::map<std::string, std::string> classes;
     for (const TarMember& member : shard->members()) {

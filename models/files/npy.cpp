@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/files/atomic_file.h"
+#include "models/files/element_types.h"
 #include "models/files/file.h"
 #include "models/files/zip.h"
 
@@ -132,12 +133,12 @@ class HeaderParser {
     header.kind = known ? type[1] : '\0';
     const size_t bytes = header.item_bytes;
     const bool whole = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    known = (header.kind == 'f' && (bytes == 4 || bytes == 8)) ||
+    known = (header.kind == 'f' && (bytes == 2 || bytes == 4 || bytes == 8)) ||
             ((header.kind == 'i' || header.kind == 'u') && whole) || (header.kind == 'b' && bytes == 1) ||
             (header.kind == 'U' && bytes > 0);
     if (!known) {
-      file_.refuse("arrays of type '", type, "' are not read: only little-endian floats of 4 and 8 bytes, whole ",
-                   "numbers, booleans and text");
+      file_.refuse("arrays of type '", type, "' are not read: only little-endian floats of 2, 4 and 8 bytes, whole ",
+                   "numbers, booleans and text; save array.astype(\"float32\") or .astype(\"int64\")");
     }
     header.item_bytes *= header.kind == 'U' ? 4 : 1;
   }
@@ -205,6 +206,12 @@ std::vector<To> all(const NpyArray& array) {
   return result;
 }
 
+template <class To>
+std::vector<To> all_halves(const NpyArray& array) {
+  const std::vector<float> values = elements_as_floats(array.data, ElementType::f16, array.elements());
+  return {values.begin(), values.end()};
+}
+
 [[noreturn]] void refuse_type(const NpyArray& array, const char* wanted) {
   fail(ErrorCode::weights, array.name, ": elements of type '", array.kind, array.item_bytes, "' are not ", wanted);
 }
@@ -214,7 +221,9 @@ std::vector<To> numbers(const NpyArray& array, const char* wanted) {
   switch (array.kind) {
     case 'f':
       if constexpr (std::is_floating_point_v<To>) {
-        return array.item_bytes == 4 ? all<To, float>(array) : all<To, double>(array);
+        return array.item_bytes == 2   ? all_halves<To>(array)
+               : array.item_bytes == 4 ? all<To, float>(array)
+                                       : all<To, double>(array);
       }
       break;
     case 'b':

@@ -12,7 +12,7 @@
 
 namespace gle {
 
-// A NumPy array: little-endian elements in C order. `kind` and `item_bytes` are NumPy's own: f4, f8, i1 ... i8,
+// A NumPy array: little-endian elements in C order. `kind` and `item_bytes` are NumPy's own: f2, f4, f8, i1 ... i8,
 // u1 ... u8, b1, and U for text of item_bytes / 4 characters.
 struct NpyArray {
   std::string name;  // for messages
@@ -23,7 +23,7 @@ struct NpyArray {
 
   size_t elements() const { return item_bytes == 0 ? 0 : data.size() / item_bytes; }
 
-  // The elements as another type. f4 and f8 give floats and doubles; whole numbers and booleans give integers, floats
+  // The elements as another type. Floats give floats and doubles; whole numbers and booleans give integers, floats
   // and doubles, as long as they fit; text gives strings in UTF-8. Anything else throws ErrorCode::weights.
   std::vector<float> floats() const;
   std::vector<double> doubles() const;

@@ -356,6 +356,17 @@ TEST(Datasets, ValidationBesideTestIsWarnedOf) {
   EXPECT_TRUE(warned(load_dataset(csv.path()), text));
 }
 
+TEST(Shards, OneThatEndsWithoutAnEmptyBlockIsAWarning) {
+  Bytes tar = tar_of({{"x/1.png", bytes_of("one")}, {"y/1.png", bytes_of("two")}});
+  const std::string text = "a.tar: has no empty block at its end";
+  TempFolder shards;
+  shards.write("a.tar", tar);
+  EXPECT_FALSE(warned(load_dataset(shards.path()), text));
+  tar.resize(2 * 1024);
+  shards.write("a.tar", tar);
+  EXPECT_TRUE(warned(load_dataset(shards.path()), text));
+}
+
 TEST(Datasets, ListsOfPicturesLeadOutOnlyIfAllowed) {
   TempFolder folder;
   folder.write("o.jpg", "o");

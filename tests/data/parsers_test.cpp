@@ -61,6 +61,9 @@ TEST(Tar, ReadsMembersAndRefusesDamage) {
             std::string::npos);
   EXPECT_NE(error_of(ErrorCode::data, [&] { index_of(Bytes(tar.begin(), tar.begin() + 1100)); }).find("cut off"),
             std::string::npos);
+  EXPECT_EQ(error_of(ErrorCode::data, [&] { index_of(Bytes(tar.begin(), tar.begin() + 2540)); }),
+            "t.tar: cut off at byte 2540, in the padding of member 'b/2.png'; copy or make the archive again");
+  EXPECT_EQ(index_of(Bytes(tar.begin(), tar.begin() + 2560)).size(), 2U);  // as some writers end it
   EXPECT_NE(error_of(ErrorCode::data,
                      [&] {
                        index_of(tar_of({{"../x.png", {}}}));

@@ -81,6 +81,16 @@ TEST(Npy, WhatIsWrittenReadsBackAndIsAlignedAsNumPyAligns) {
   }
 }
 
+TEST(Npy, HalvesAreNumbers) {
+  const uint16_t bits[] = {0x3C00, 0xC000, 0x0001, 0x3555};
+  const Bytes bytes = std::as_bytes(std::span(bits));
+  const NpyArray halves{
+      .name = "halves", .kind = 'f', .item_bytes = 2, .shape = {2, 2}, .data = {bytes.begin(), bytes.end()}};
+  const NpyArray back = parse_npy(format_npy(halves), "halves.npy");
+  EXPECT_EQ(back.floats(), (std::vector<float>{1, -2, 0x1p-24F, 0.333251953125F}));
+  EXPECT_EQ(back.doubles(), (std::vector<double>{1, -2, 0x1p-24, 0.333251953125}));
+}
+
 std::vector<std::byte> with_header(const std::string& header, size_t data) {
   std::string file = "\x93NUMPY\1";
   file += '\0';
@@ -103,6 +113,7 @@ TEST(Npy, HostileHeadersAreRefused) {
   EXPECT_TRUE(contains(message(header("<f4", "9223372036854775808,")), "header"));
   EXPECT_TRUE(contains(message(header("<f4", "-1,")), "header"));
   EXPECT_TRUE(contains(message(header(">f4", "2,")), "'>f4'"));
+  EXPECT_TRUE(contains(message(header("<f16", "1,")), "astype(\"float32\")"));
   EXPECT_TRUE(contains(message(header("|O", "2,")), "'|O'"));
   EXPECT_TRUE(contains(message(header("<U999999999", "2,")), "not read"));
   EXPECT_TRUE(contains(message("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}"), "records"));

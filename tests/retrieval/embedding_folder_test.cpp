@@ -126,5 +126,16 @@ TEST_F(EmbeddingFolderTest, WhatAnotherJobHasBegunIsKept) {
   EXPECT_EQ(EmbeddingWriter(folder, R"({"model": "x"})", items, 3, false).rows(), 0);
 }
 
+TEST_F(EmbeddingFolderTest, WhatDiffersInAnotherJobIsNamed) {
+  const auto again = [&](const char* job, const std::vector<EmbeddedItem>& of) {
+    EmbeddingWriter(folder, job, of, 3, false);
+  };
+  EXPECT_ERROR(again(R"({"model": "y"})", items), ErrorCode::usage,
+               {R"(differs in model ("x" there, "y" here); choose another folder)"});
+  EXPECT_ERROR(again(R"({"model": "x", "flip": true, "files": [{"crc32c": 7}]})", items), ErrorCode::usage,
+               {R"(differs in files/0/crc32c, flip (none there, true here); choose)"});
+  EXPECT_ERROR(again(R"({"model": "x"})", {items[0]}), ErrorCode::usage, {"differs in the list of pictures;"});
+}
+
 }  // namespace
 }  // namespace gle::test

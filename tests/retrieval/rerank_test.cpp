@@ -134,6 +134,24 @@ TEST(Rerank, JunkIsNobodysNeighbour) {
   }
 }
 
+TEST(Rerank, WhereAllQueriesOrAllOfTheGalleryAreJunkNobodyHasAMatch) {
+  Machine m;
+  const Matrix queries = random_matrix(3, 8, 4), gallery = random_matrix(20, 8, 5);
+  const std::vector<int32_t> junk(20, Identities::kJunk), known = random_labels(20, 4, 1);
+  const EvaluateOptions options{.ks = {1}, .rerank = RerankOptions{.k1 = 4, .k2 = 2, .lambda = 0.3F}};
+  const auto first_three = [](const std::vector<int32_t>& labels) {
+    return std::vector<int32_t>(labels.begin(), labels.begin() + 3);
+  };
+  const Identities cases[] = {{.query_labels = first_three(junk), .gallery_labels = known},
+                              {.query_labels = first_three(known), .gallery_labels = junk},
+                              {.query_labels = junk, .gallery_labels = junk, .same_set = true}};
+  for (const Identities& id : cases) {
+    const Evaluation found = evaluate(*m.backend, m.pool, queries.view(), gallery.view(), id, options);
+    EXPECT_EQ(found.queries.size(), id.query_labels.size());
+    EXPECT_EQ(found.metrics.without_match, std::ssize(id.query_labels));
+  }
+}
+
 TEST(Rerank, RefusesReachBeyondTheImages) {
   Machine m;
   const Matrix points = random_matrix(10, 8, 4);

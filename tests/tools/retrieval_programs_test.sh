@@ -42,7 +42,7 @@ expect 0 "40 embeddings of 1024" "$embed" a.safetensors set --out e $small
 [ "$(wc -l <e/ids.csv)" -eq 41 ]
 expect 0 "complete already" "$embed" a.safetensors set --out e $small
 expect 2 "another job" "$embed" b.safetensors set --out e $small
-expect 2 "another job" "$embed" a.safetensors set --out e --flip $small
+expect 2 "e: holds embeddings of another job: it differs in flip (false there, true here); choose" "$embed" a.safetensors set --out e --flip $small
 expect 0 "40 embeddings" "$embed" a.safetensors set --out f --slope 0.5 --max-share 0.5 --beta 0.1 --flip --batch 7 $small
 expect 0 "40 embeddings" "$embed" b.safetensors set --out f --overwrite $small
 expect 0 "5 embeddings of 2048" "$embed" a.safetensors b.safetensors flat --out ensemble $small
@@ -54,6 +54,11 @@ mkdir empty broken
 printf 'no picture' >broken/a.png
 expect 3 "" "$embed" a.safetensors empty --out x $small
 expect 3 "a.png" "$embed" a.safetensors broken --out x $small
+mkdir -p one_broken/x one_broken/y
+cp flat/*.png one_broken/x
+cp broken/a.png one_broken/y
+expect 3 "gle-data check one_broken lists all" "$embed" tiny.safetensors one_broken --out stopped $small
+expect 3 "gle-data check one_broken lists all" "$eval" tiny.safetensors one_broken $small
 
 # What would make another data set of the pictures, or mix with files of others.
 expect 2 "--out set: is the folder of the data, set" "$embed" tiny.safetensors set --out set $small
@@ -70,7 +75,7 @@ sed -i 's/,0,52,0,52/,0,50,0,50/' boxes.csv
 expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
 expect 0 "2 embeddings" "$embed" tiny.safetensors boxes.csv --out boxed --overwrite $small
 touch -d 2001-01-01 p.png
-expect 2 "another job" "$embed" tiny.safetensors boxes.csv --out boxed $small
+expect 2 "differs in images;" "$embed" tiny.safetensors boxes.csv --out boxed $small
 tar cf shard.tar -C set .
 expect 0 "40 embeddings" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
 expect 0 "complete already" "$embed" tiny.safetensors shard.tar --out sharded --split all $small
@@ -138,7 +143,7 @@ npy() {
   { printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"; printf "$4"; } >"$1"
 }
 zero='\x00\x00\x00\x00' one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40' four='\x00\x00\x80\x40' nan='\x00\x00\xc0\x7f'
-i0='\x00\x00\x00\x00' i1='\x01\x00\x00\x00' i2='\x02\x00\x00\x00' im1='\xff\xff\xff\xff'
+i0='\x00\x00\x00\x00' i1='\x01\x00\x00\x00' i2='\x02\x00\x00\x00' im1='\xff\xff\xff\xff' im2='\xfe\xff\xff\xff'
 npy points.npy '<f4' '4, 1' "$zero$one$two$four"
 npy labels.npy '<i4' '4,' "$i0$i0$i1$i1"
 npy nan.npy '<f4' '4, 1' "$zero$one$nan$four"
@@ -147,7 +152,14 @@ npy wide.npy '<f4' '2, 2' "$zero$one$two$four"
 npy two.npy '<i4' '2,' "$i0$i1"
 npy three.npy '<i4' '3,' "$i0$i0$i1"
 npy single.npy '<i4' '4,' "$i0$i1$i2$im1"
+npy junk.npy '<i4' '4,' "$i0$i0$i1$im1"
 npy cameras.npy '<i4' '4,' "$i0$i0$i0$i1"
+npy unknown.npy '<i4' '4,' "$im1$im1$im1$im1"
+npy negative.npy '<i4' '4,' "$i0$i0$im1$im2"
+npy halves.npy '<f2' '4, 1' '\x00\x00\x00\x3c\x00\x40\x00\x44'
+npy swapped.npy '>f4' '4, 1' "$zero$one$two$four"
+npy column.npy '<i4' '4, 1' "$i0$i0$i1$i1"
+npy square.npy '<i4' '2, 2' "$i0$i0$i1$i1"
 npy floats.npy '<f4' '4,' "$zero$one$two$four"
 a="--embeddings points.npy --labels labels.npy"
 
@@ -155,17 +167,23 @@ expect 0 "example: gle-eval" "$eval" --help
 expect 2 "give either" "$eval"
 expect 2 "give either" "$eval" e $a
 expect 2 "needs --labels" "$eval" --embeddings points.npy
+[ "$(grep -o gle-eval: out | wc -l)" -eq 1 ]
 # 0 finds 1; 1 finds 0 before 2, at the same distance; 2 finds 1 first and 4 after it and 0, again a tie; 4 finds 2.
 expect 0 '"R@1": 0.75' "$eval" $a --ks 1,2,3 --json - --no-nmi
 grep -qF '"R@2": 0.75' out
 grep -qF '"R@3": 1.0' out
 expect 2 "Recall@4 asked of a gallery of 3" "$eval" $a --ks 4
+expect 2 "--ks names 1 more than once" "$eval" $a --ks 1,1,2
 expect 2 "Recall@0" "$eval" $a --ks 0
-expect 3 "row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
+expect 3 "nan.npy: row 2 holds a number that is not finite" "$eval" --embeddings nan.npy --labels labels.npy
 expect 3 "no embeddings" "$eval" --embeddings none.npy --labels labels.npy
 expect 3 "gallery labels: 3 for 4 embeddings" "$eval" --embeddings points.npy --labels three.npy
-expect 3 "whole numbers" "$eval" --embeddings points.npy --labels floats.npy
-expect 3 "axes" "$eval" --embeddings labels.npy --labels labels.npy
+expect 3 'floats.npy: holds float32 [4]; whole numbers [rows] are expected, one for each embedding: save array.astype("int64")' "$eval" --embeddings points.npy --labels floats.npy
+expect 3 "square.npy: holds int32 [2, 2]; whole numbers [rows] are expected, one for each embedding: save array.reshape(len(array))" "$eval" --embeddings points.npy --labels square.npy
+expect 3 'labels.npy: holds int32 [4]; embeddings are floats [rows, dimensions]: save array.astype("float32")' "$eval" --embeddings labels.npy --labels labels.npy
+expect 3 "floats.npy: holds float32 [4]; embeddings are floats [rows, dimensions]: save array.reshape" "$eval" --embeddings floats.npy --labels labels.npy
+expect 3 'astype("float32")' "$eval" --embeddings swapped.npy --labels labels.npy
+expect 0 '"R@1": 0.75' "$eval" --embeddings halves.npy --labels column.npy --ks 1 --json - --no-nmi
 expect 3 "dimensions" "$eval" $a --query-embeddings wide.npy --query-labels two.npy
 expect 2 "belong together" "$eval" $a --query-embeddings points.npy
 head -c 140 points.npy >cut.npy
@@ -173,12 +191,23 @@ expect 3 "cut.npy" "$eval" --embeddings cut.npy --labels labels.npy
 expect 6 "nosuch" "$eval" --embeddings nosuch.npy --labels labels.npy
 expect 3 "no query has a match" "$eval" --embeddings points.npy --labels single.npy --no-nmi
 expect 0 "2 of 4 queries have no match" "$eval" $a --cameras cameras.npy --ks 1
+expect 0 "NMI" "$eval" $a --cameras unknown.npy --ks 1  # cameras of which none is known are none
 expect 3 "query cameras: 0 for 4" "$eval" $a --cameras cameras.npy --query-embeddings points.npy --query-labels labels.npy
 expect 0 "2 of 4 queries have no match" "$eval" $a --query-embeddings points.npy --query-labels labels.npy --distractors 1 --no-nmi
+expect 3 "negative.npy: row 3 holds the label -2; labels are 0 or more, or -1 for junk" "$eval" --embeddings points.npy --labels negative.npy
+expect 3 "negative.npy: row 3 holds the label -2" "$eval" $a --query-embeddings points.npy --query-labels negative.npy
+expect 0 "2 of 4 queries have no match" "$eval" --embeddings points.npy --labels negative.npy --distractors=-2 --no-nmi
 expect 2 "M needs the network" "$eval" $a --strategies M
 expect 2 "each once" "$eval" $a --strategies B,B
-expect 2 "reach beyond the 4 images" "$eval" $a --strategies R --k1 4
+expect 2 "reach beyond the 4 images that are not junk" "$eval" $a --strategies R --k1 4
 expect 0 '"k1": 3' "$eval" $a --strategies R --json -  # the published values, as far as there are images
+expect 0 '"k1": 2' "$eval" --embeddings points.npy --labels junk.npy --strategies R --json -
+expect 2 "reach beyond the 3 images that are not junk" "$eval" --embeddings points.npy --labels junk.npy --strategies R --k1 3
+expect 0 "values: cub's of the paper where no option says otherwise: B 0.004 R k1 3 (cut down from 50, as there are so few images) k2 2 lambda 0.85" "$eval" $a --strategies B,R --k2 2 --no-nmi
+expect 0 '"version": "' "$eval" $a --strategies R --json - --no-nmi
+grep -qF "\"embeddings\": \"$work/points.npy\"" out
+grep -qF "\"labels\": \"$work/labels.npy\"" out
+grep -qF '"preset": "cub"' out
 expect 2 "market not in {cub" "$eval" $a --preset market
 expect 0 '"k1": 3' "$eval" $a --strategies R --preset market1501 --json -
 expect 2 "--preset is of --strategies" "$eval" $a --preset market1501
@@ -198,11 +227,43 @@ code=0; "$eval" --help >/dev/full 2>out || code=$?
 expect 0 "B+R" "$eval" $a --strategies B,R --k1 2 --k2 1 --lambda 0.5 --bootstrap 50
 expect 0 "40 queries" "$eval" e --bootstrap 100 --json e.json
 grep -qF '"intervals"' e.json
+grep -qF "\"embeddings\": \"$work/e\"" e.json
+grep -qF "\"path\": \"$work/a.safetensors\"" e.json
 expect 3 "no labels" "$eval" listed
 expect 0 "M+B+L+R+F" "$eval" a.safetensors set --strategies all --k1 5 --k2 2 $small --json all.json
 [ "$(grep -c '"strategies"' all.json)" -eq 10 ]
+grep -qF "\"data\": \"$work/set\"" all.json
+grep -qF "\"path\": \"$work/a.safetensors\"" all.json
 expect 0 "none" "$eval" a.safetensors b.safetensors set $small --no-nmi
 expect 3 "no classes" "$eval" a.safetensors flat $small
+
+# A run says which classes of its data set were trained on, where neither the user nor the data set does.
+trained_on() {  # RUN PATH CLASSES
+  mkdir -p "$1/checkpoints"
+  cp tiny.safetensors "$1/checkpoints/best.gle"
+  printf '[data]\npath = "%s"\ntrain_classes = "%s"\n' "$2" "$3" >"$1/config.toml"
+}
+trained_on run set 0:3
+mkdir elsewhere other_split
+cp -r set elsewhere/other
+expect 0 "set: run was trained on its classes 0:3, the others are tested" "$eval" run set $small --no-nmi
+grep -qF "16 queries" out
+expect 0 "16 queries" "$eval" run/checkpoints/best.gle "$PWD/set/" $small --no-nmi
+expect 0 "32 queries" "$eval" run set --train-classes 0:1 $small --no-nmi
+expect 0 "40 queries" "$eval" run elsewhere/other $small --no-nmi
+expect 0 "16 embeddings" "$embed" run set --out of_run $small
+expect 0 "24 embeddings" "$embed" run set --out of_run_train --split train $small
+trained_on moved /nowhere/other 0:2
+expect 0 "24 queries" "$eval" moved elsewhere/other $small --no-nmi
+trained_on whole_run set ''
+cp -r set other_split/train
+cp -r set other_split/test
+trained_on split_run other_split 0:3
+expect 0 "40 queries" "$eval" split_run other_split $small --no-nmi
+expect 2 "run was trained on the classes '0:3' of set, whole_run on ''; say with --train-classes" "$eval" run whole_run set $small
+expect 0 "40 queries" "$eval" whole_run set $small --no-nmi
+echo "no = [" >whole_run/config.toml
+expect 0 "what the run was trained on is not known" "$eval" whole_run set $small --no-nmi
 
 # -- gle-search -----------------------------------------------------------------------------------------------------
 expect 0 "example: gle-search" "$search" --help

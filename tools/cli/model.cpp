@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "engine/error.h"
 #include "models/dry_backend.h"
@@ -104,6 +105,16 @@ std::vector<OpenedModel> open_models(Backend& backend, const std::vector<std::st
          models[0].network->options().name);
   }
   return models;
+}
+
+nlohmann::json notes_of(const std::vector<OpenedModel>& models) {
+  nlohmann::json notes = nlohmann::json::array();
+  for (const OpenedModel& model : models) {
+    notes.push_back({{"path", fs::absolute(model.path).lexically_normal().string()},
+                     {"crc32c", model.checksum},
+                     {"network", model.network->options().name}});
+  }
+  return notes;
 }
 
 std::vector<EmbeddingModel> embedding_models(const std::vector<OpenedModel>& models, const ForwardOptions& forward) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct OpenedModel {
 // The file that is meant by a file of weights, a checkpoint, or the folder of a run: its best checkpoint, or else the
 // last.
 std::string weight_file_of(const std::string& path);
+// Path, checksum and network, for files that say what they were made of.
+nlohmann::json notes_of(const std::vector<OpenedModel>& models);
+
+// As weight_file_of().
 OpenedModel open_model(Backend& backend, const std::string& path, const ModelOptions& options);
 std::vector<OpenedModel> open_models(Backend& backend, const std::vector<std::string>& paths,
                                      const ModelOptions& options);
