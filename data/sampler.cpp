@@ -27,8 +27,8 @@ void check_shape(const char* sampler, const ClassMembers& members, const ClassBa
 
 Random random_of(uint64_t seed, uint64_t epoch, uint64_t use) { return {seed, epoch, Purpose::order, use}; }
 
-// Fills up the last chunk of a shuffled class with items of the other chunks, in turn from a random start; a class that has
-// no other chunk repeats its own.
+// Fills up the last chunk of a shuffled class with items of the other chunks, in turn from a random start; a class that
+// has no other chunk repeats its own.
 void fill_up(Items& items, size_t samples, Random& random) {
   const size_t size = items.size();
   const size_t rest = size % samples;

@@ -38,10 +38,10 @@ struct ClassBatch {
   int samples = 9;
 };
 
-// Classes x samples, no class twice in a batch, and no image but of classes with too few. Each class's images are shuffled
-// and cut into chunks of `samples`, the last one filled up with images of the others; batches take their chunks from
-// the classes that have most left, and come in random order. Chunks that fill no whole batch with different classes are
-// left for another epoch.
+// Classes x samples, no class twice in a batch, and no image but of classes with too few. Each class's images are
+// shuffled and cut into chunks of `samples`, the last one filled up with images of the others; batches take their
+// chunks from the classes that have most left, and come in random order. Chunks that fill no whole batch with different
+// classes are left for another epoch.
 EpochPlan plan_classes(const ClassMembers& members, const ClassBatch& shape, uint64_t seed, uint64_t epoch);
 
 // As the authors' code does it: each class's images are shuffled and cut into chunks of `samples` (a class with fewer

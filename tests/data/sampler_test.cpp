@@ -34,8 +34,8 @@ size_t class_of(const ClassMembers& members, uint32_t item) {
   return 0;
 }
 
-// Every batch has `classes` different classes with `samples` images each, next to each other, and different if the class
-// has as many.
+// Every batch has `classes` different classes with `samples` images each, next to each other, and different if the
+// class has as many.
 void expect_class_batches(const ClassMembers& members, const EpochPlan& plan, const ClassBatch& shape) {
   ASSERT_EQ(plan.batch, shape.classes * shape.samples);
   ASSERT_EQ(plan.items.size() % static_cast<size_t>(plan.batch), 0U);

@@ -125,9 +125,7 @@ TEST(Config, KeysThatContradictEachOther) {
     read_config(config, "[data]\npath = \"x\"\n" + toml, "run.toml");
     check(config);
   };
-  const auto error = [&](const std::string& toml) {
-    return error_of(ErrorCode::usage, [&] { check_text(toml); });
-  };
+  const auto error = [&](const std::string& toml) { return error_of(ErrorCode::usage, [&] { check_text(toml); }); };
   expect_says(error("[phase1]\nepochs = 0\n[phase2]\nepochs = 0"), "there is nothing to do");
   expect_says(error("[phase2]\nsampler = \"shuffled\""), "group_loss compares pictures of a class");
   const std::string head_alone = "[phase2]\nloss = \"triplet_hard\"\nbackbone_rate = 0\n";

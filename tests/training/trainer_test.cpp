@@ -293,7 +293,8 @@ TEST_F(SmallTrainer, TermsOfAStepAreMeansOverItsBatchesAndLogged) {
     const size_t at = lines.find("\"" + std::string(key) + "\":");
     return at == lines.npos ? std::nan("") : std::stod(lines.substr(lines.find(':', at) + 1));
   };
-  EXPECT_NEAR(logged("beside", "loss"), logged("beside", "triplet_hard") + 0.5 * logged("beside", "cross_entropy"), 1e-5);
+  EXPECT_NEAR(logged("beside", "loss"), logged("beside", "triplet_hard") + 0.5 * logged("beside", "cross_entropy"),
+              1e-5);
   config_.loss.cross_entropy_weight = 0;
   run_small(config_, folder_.path("alone"));
   EXPECT_NEAR(logged("alone", "loss"), logged("beside", "triplet_hard"), 1e-6);
