@@ -55,6 +55,9 @@ evaluate() {
   "$bin/gle-eval" "${@:3}" "$1" "${strategies[@]}" --bootstrap 200 --threads "$threads" --no-progress --json "$2"
 }
 
+# An evaluation without the paths of the machine it was made on.
+figures() { sed '/^  "source": {$/,/^  },$/d' "$1"; }
+
 # The lines of a run's log that are of a kind, as members of a list: logged KIND FOLDER
 logged() {
   { grep "\"kind\":\"$1\"" "$2/metrics.jsonl" || true; } | paste -sd,
@@ -117,7 +120,7 @@ run() {
     printf '],\n"evaluations": [\n'
     logged evaluation "$folder"
     printf '],\n"evaluation": '
-    cat "$folder/eval.json"
+    figures "$folder/eval.json"
     printf '}\n'
   } >"$file.new"
   mv "$file.new" "$file"
@@ -138,7 +141,7 @@ ensemble() {
   evaluate "$(data_of "$name")" "$out/$file" "${models[@]}"
   {
     printf '{"run": "%s", "seeds": [%s],\n"evaluation": ' "$name" "$members"
-    cat "$out/$file"
+    figures "$out/$file"
     printf '}\n'
   } >"$results/$file.new"
   mv "$results/$file.new" "$results/$file"
