@@ -14,10 +14,21 @@ PAGE = os.path.join(HERE, "..", "results.md")
 MARKET, CUB = ["R@1", "R@5", "R@10", "mAP"], ["R@1", "R@2", "R@4", "R@8", "NMI", "MAP@R"]
 COLUMNS = {"market": MARKET, "market-short": MARKET, "market-fine": MARKET, "cub": CUB, "cub-short": CUB, "cub-epochs": CUB,
            "cub-scratch": CUB}
+STRATEGIES_COLUMNS = {data: [column for column in columns if column in ("R@1", "mAP", "NMI", "MAP@R")] for data, columns in COLUMNS.items()}
 COLOURS = ["#2a78d6", "#2f9e63", "#b04ac0", "#c23b3b", "#e07b00", "#7a7a7a", "#8a6d3b"]
-COLOURS_OF_OTHERS = {"temperature-3-steps-3": 1, "cross-entropy": 4, "proxy-nca": 5, "triplet": 6, "triplet-cross-entropy": 6, "reid": 2}  # the same in every curve
+COLOURS_OF_OTHERS = {"temperature-3-steps-3": 1, "reid": 2, "group-loss-steps-1": 3, "cross-entropy": 4, "proxy-nca": 5, "triplet": 6,
+                     "triplet-cross-entropy": 6}  # the same in every curve
 USUAL = "avx512"  # what runs are made with, if they do not say otherwise
 FAST = "family 26"  # Zen 5, whose times are marked: the others are of a Zen 4
+# What the page begins with: the measure beside R@1, runs and what they are called, the paper's figures.
+SUMMARY = {
+    "market": ("mAP", {"market-cross-entropy": "cross-entropy", "market-group-loss-steps-1": "Group Loss, T 1 at 3",
+                       "market-group-loss": "Group Loss, T 2 at 3", "market-reid": "the paper's re-ID recipe, T 3 at 37",
+                       "market-triplet-cross-entropy": "triplets, cross-entropy beside them"}, ["93.7", "78.3", "95.2", "92.1"]),
+    "cub": ("NMI", {"cub-zero-shot": "none: the network as it comes", "cub-cross-entropy": "cross-entropy",
+                    "cub-group-loss": "Group Loss, T 1 at 24", "cub-temperature-3-steps-3": "Group Loss, T 3 at 3",
+                    "cub-proxy-nca": "Proxy-NCA"}, ["65.5", "69.0", "72.6", "71.9"]),
+}
 WINDOW = 10  # steps that a point of a loss curve is the mean of
 
 EDGE = 0.3  # of a curve over named values: what its frame has beyond the first and the last, in their distance
@@ -84,16 +95,16 @@ def percent(row, column):
     return f"{100 * row[column]:.1f}" if row.get(column) is not None else ""
 
 
-def spread(rows, column):
-    """The lowest and the highest over seeds; of one seed the interval over draws of queries, if there is one."""
-    if len(rows) > 1:
-        return min(row[column] for row in rows), max(row[column] for row in rows)
-    return rows[0].get("intervals", {}).get(column)
-
-
 def with_spread(rows, column):
-    text, ends = mean_percent(rows, column), spread(rows, column)
+    """The mean and, in brackets, every seed's; of one seed the interval over draws of queries, if there is one."""
+    text, ends = mean_percent(rows, column), interval(rows[0], column)
+    if len(rows) > 1:
+        return f"{text} ({', '.join(percent(row, column) for row in rows)})"
     return f"{text} ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else text
+
+
+def interval(row, column):
+    return row.get("intervals", {}).get(column)
 
 
 def mean_percent(rows, column):
@@ -130,20 +141,33 @@ def runs_table(data):
     return markdown(["run", "seed", "steps", "processor"] + columns, rows) if rows else ""
 
 
-def strategies_tables(data):
-    parts = []
-    columns = COLUMNS[data]
+def strategies_table(data):
+    """A row for each combination of strategies, a column for each run that was evaluated with them."""
+    columns = STRATEGIES_COLUMNS[data]
+    runs, lines = [], []
     for run, seeds in by_run(results_of(data)).items():
         full = [result for result in seeds if len(result["evaluation"]["rows"]) > 1]
         if full:
-            lines = zip(*(result["evaluation"]["rows"] for result in full))
-            rows = [[line[0]["strategies"]] + [mean_percent(line, c) for c in columns] for line in lines]
-            values = full[0]["evaluation"]["values"]
-            caption = (f"{label(*run)}, seed {', '.join(str(result['seed']) for result in full)}: pooling "
-                       f"{values['max_share']:.3g}, beta {values['beta']:.3g}, slope {values['slope']:.3g}, "
-                       f"k1 {values['k1']}, k2 {values['k2']}, lambda {values['lambda']:.3g}.")
-            parts.append(caption + "\n\n" + markdown(["strategies"] + columns, rows))
-    return "\n\n".join(parts)
+            seen = ", ".join(str(result["seed"]) for result in full)
+            runs.append(label(run[0].removeprefix(data + "-"), run[1]) + ("" if seen == "1" else f", seeds {seen}"))
+            lines.append({rows[0]["strategies"]: " / ".join(mean_percent(rows, column) for column in columns)
+                          for rows in zip(*(result["evaluation"]["rows"] for result in full))})
+    return markdown([" / ".join(columns)] + runs, [[name] + [line[name] for line in lines] for name in lines[0]]) if lines else ""
+
+
+def summary(data):
+    """The runs that matter most, before and after all of GL++, with the seeds that each was evaluated with; the paper's below."""
+    second, names, paper = SUMMARY[data]
+    groups = by_run(results_of(data))
+    rows = []
+    for run, name in names.items():
+        seeds = groups.get((run, USUAL))
+        if seeds:
+            evaluations = [seed["evaluation"]["rows"] for seed in seeds]
+            plain, full = [rows_of[0] for rows_of in evaluations], [rows_of[-1] for rows_of in evaluations if len(rows_of) > 1]
+            rows.append([name, f"`{run}`", str(len(seeds))] + [mean_percent(plain, column) for column in ("R@1", second)] +
+                        [mean_percent(full, column) if full else "" for column in ("R@1", second)])
+    return markdown(["loss", "run", "seeds", "R@1", second, "GL++: R@1", second], rows + [["paper: Group Loss", "", "", *paper]]) if rows else ""
 
 
 def means(values, window=WINDOW):
@@ -164,7 +188,7 @@ def tick_step(span, most):
 def svg(path, title, x_label, y_label, series, x_names=()):
     """series: (name, [(x, y) or (x, y, low, high), which is drawn as a mark with whiskers], dashed[, number of the colour]),
     else each has the next colour. With x_names x counts them."""
-    width, height, left, right, bottom = 720, 360, 56, 12, 44
+    width, height, left, right, bottom = 720, 360, 56, 20, 44
     legend = []
     x, row = left, 0
     for name, *_ in series:
@@ -199,7 +223,7 @@ def svg(path, title, x_label, y_label, series, x_names=()):
         x_step = max(1, x_step)
     for i in range(int(last / x_step) + 1):
         x, y = place(i * x_step, low)
-        name = x_names[i] if x_names else f"{i * x_step:.4g}"
+        name = x_names[i] if x_names else f"{i * x_step:.6g}"
         parts.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{name}</text>')
     parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 8}" text-anchor="middle">{x_label}</text>')
     parts.append(f'<text x="14" y="{height / 2}" text-anchor="middle" transform="rotate(-90 14 {height / 2})">{y_label}'
@@ -273,7 +297,7 @@ def sweeps(data):
         if len(xs) > 1:
             series = []
             for number, (line, runs) in enumerate((line, runs) for line, runs in found.items() if runs):
-                series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *(spread([row], "R@1") or ()))))
+                series.append((line, [(xs.index(x) + 0.03 * number, *(100 * value for value in (row["R@1"], *(interval(row, "R@1") or ()))))
                                       for x, row in runs.items()], False, number))
             for other in others:
                 seeds = seeds_of[other]
@@ -330,9 +354,11 @@ def ensembles():
 
 
 PARTS = {"learning curve": learning_curve, "cub epochs": epochs, "cub pulls": pulls, "ensembles": ensembles}
+for data in SUMMARY:
+    PARTS[f"{data} summary"] = lambda data=data: summary(data)
 for data in COLUMNS:
     PARTS[f"{data} runs"] = lambda data=data: runs_table(data)
-    PARTS[f"{data} strategies"] = lambda data=data: strategies_tables(data)
+    PARTS[f"{data} strategies"] = lambda data=data: strategies_table(data)
     PARTS[f"{data} losses"] = lambda data=data: losses(data)
     PARTS[f"{data} curves"] = lambda data=data: sweeps(data)
 

@@ -98,6 +98,11 @@ check_lines() {
 # blocks PAGE INFO: the code in fences of that kind; a line that ends in a backslash goes on in the next.
 blocks() { awk -v info="$2" '/^```/ { on = !on && $0 == "```" info; next } on' "$1" | sed ':a; /\\$/ { N; s/\\\n//; ta }'; }
 
+while IFS= read -r run; do
+  blocks "$source/docs/results.md" "sh check" | grep -qE "tools/runs\.sh .*\b$run( |\$)" ||
+    failed "docs/results.md: no command makes the figures of $run"
+done < <(sed -n 's/^{"run": "\([^"]*\)".*/\1/p' "$source"/docs/results/*.json | sort -u)
+
 pages=("$source"/docs/training.md "$source"/README.md "$source"/docs/tutorial.md)
 for page in "$source"/docs/*.md; do
   [[ " ${pages[*]} " = *" $page "* ]] || pages+=("$page")
