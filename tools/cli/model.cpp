@@ -96,6 +96,7 @@ OpenedModel open_model(Backend& backend, const std::string& path, const ModelOpt
 std::vector<OpenedModel> open_models(Backend& backend, const std::vector<std::string>& paths,
                                      const ModelOptions& options) {
   std::vector<OpenedModel> models;
+  models.reserve(paths.size());
   for (const std::string& path : paths) {
     models.push_back(open_model(backend, path, options));
   }
@@ -119,6 +120,7 @@ nlohmann::json notes_of(const std::vector<OpenedModel>& models) {
 
 std::vector<EmbeddingModel> embedding_models(const std::vector<OpenedModel>& models, const ForwardOptions& forward) {
   std::vector<EmbeddingModel> result;
+  result.reserve(models.size());
   for (const OpenedModel& model : models) {
     result.push_back({model.network.get(), model.transform, forward});
   }
